@@ -1,0 +1,54 @@
+# The commands of this repository. `make` alone lists them.
+
+# Commands that the tests and the benchmarks call, as scripts/need takes them.
+TEST_NEEDS  :=
+BENCH_NEEDS := wrk valgrind
+
+# nextest runs test binaries side by side; without it cargo's own runner does.
+ifneq ($(shell cargo nextest --version 2>/dev/null),)
+    RUN_TESTS := cargo nextest run --workspace
+else
+    RUN_TESTS := cargo test --workspace --lib --bins --tests
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test lint fmt tidy bench bench-gate clean
+
+help: ## list these commands
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+run: ## build and serve in the foreground; ARGS="--http-listen 127.0.0.1:8080" adds flags
+	@cargo run --release --package tollkeeper --bin tollkeeper -- serve $(ARGS)
+
+build: ## build the release binary
+	@cargo build --release --package tollkeeper
+
+test: ## everything that must pass before a change goes in
+	@scripts/need $(TEST_NEEDS)
+	@scripts/timed "format" cargo fmt --all --check
+	@scripts/timed "lints" cargo clippy --workspace --all-targets -- -D warnings
+	@scripts/timed "tests" $(RUN_TESTS)
+	@scripts/timed "schedules" cargo test --package tollkeeper-decide --features shuttle
+	@scripts/timed "doc tests" cargo test --workspace --doc
+
+lint: ## lints, and licences and bans where cargo-deny is installed
+	@cargo clippy --workspace --all-targets -- -D warnings
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny check bans licenses; fi
+
+fmt: ## format the sources
+	@cargo fmt --all
+
+tidy: ## the rules of the tree: file headers, named paths, direction of imports
+	@cargo test --package tollkeeper-testkit --test tidy
+
+bench: ## side-by-side figures, printed as tables
+	@scripts/need $(BENCH_NEEDS)
+	@cargo run --release --package tollkeeper-bench
+
+bench-gate: ## fail when the hot path takes 5 % more instructions than recorded
+	@scripts/need $(BENCH_NEEDS)
+	@cargo run --release --package tollkeeper-bench -- gate
+
+# The data folder stays: it holds keys that nobody can make again.
+clean: ## remove what cargo built
+	@cargo clean

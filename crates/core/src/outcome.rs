@@ -1,0 +1,71 @@
+//! What an algorithm says about one cost at one moment. A denial is an outcome, not an error.
+
+use crate::Millis;
+
+/// May this cost pass?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    Admitted,
+    /// Not now. With no other traffic it passes at this moment and not a millisecond earlier.
+    NotUntil(Millis),
+    /// Not ever: the cost is larger than the limit itself.
+    Never,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    pub admission: Admission,
+    /// The most that could ever be spent at once: the quota, or a bucket's capacity.
+    pub limit: u64,
+    /// What could still be spent now, after this cost if it was admitted.
+    pub remaining: u64,
+    /// Windows: the end of the current one. Refilling cells: when they are whole again.
+    pub reset: Millis,
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    pub fn admitted(&self) -> bool {
+        self.admission == Admission::Admitted
+    }
+
+    /// Milliseconds until this cost fits: `None` when it fits now or never will.
+    pub fn retry_after_ms(&self, now: Millis) -> Option<u64> {
+        match self.admission {
+            Admission::NotUntil(at) => Some(at.since(now)),
+            Admission::Admitted | Admission::Never => None,
+        }
+    }
+
+    /// The share of the limit that is used, in 1/65535: what eviction compares.
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "used is at most the limit, so the quotient fits"
+    )]
+    pub fn fill(&self) -> u16 {
+        // Large limits lose their low bits, so that the product stays in one word.
+        let shift = if self.limit >> 47 == 0 { 0 } else { 16 };
+        let limit = self.limit >> shift;
+        let used = limit - (self.remaining >> shift).min(limit);
+        (used * u64::from(u16::MAX)).checked_div(limit).unwrap_or(u64::from(u16::MAX)) as u16
+    }
+}
+
+/// The outcome of a cost against `free` units, where `fits_at` says when it would fit otherwise.
+pub(crate) fn weigh(
+    cost: u64,
+    limit: u64,
+    free: u64,
+    reset: Millis,
+    fits_at: impl FnOnce() -> Millis,
+) -> Outcome {
+    let (admission, remaining) = if cost <= free {
+        (Admission::Admitted, free - cost)
+    } else if cost > limit {
+        (Admission::Never, free)
+    } else {
+        (Admission::NotUntil(fits_at()), free)
+    };
+    Outcome { admission, limit, remaining, reset }
+}

@@ -1,0 +1,57 @@
+//! Time as plain integers: unix milliseconds and window widths.
+//! Never read from a clock here; `now` always comes in as an argument.
+
+use std::num::NonZeroU64;
+use std::ops::Add;
+
+/// A moment, in unix milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Millis(pub u64);
+
+/// Ten years: the longest window anyone has asked for, and far below the 2^43 ms
+/// at which the fading arithmetic of the sliding window would leave 64 bits.
+pub const WIDTH_MS_MAX: u64 = 10 * 366 * 86_400_000;
+
+/// The width of a rolling window: never zero, at most [`WIDTH_MS_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Width(NonZeroU64);
+
+// === impl Millis ===
+
+impl Millis {
+    /// How long after `earlier` this is; zero when it is not after it, so a clock
+    /// that steps backwards never looks like time gone by.
+    pub fn since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// Whole unix seconds, rounded up: the earliest second at which this moment has passed.
+    pub fn seconds_up(self) -> u64 {
+        self.0.div_ceil(1000)
+    }
+}
+
+impl Add<u64> for Millis {
+    type Output = Self;
+
+    fn add(self, ms: u64) -> Self {
+        Self(self.0.saturating_add(ms))
+    }
+}
+
+// === impl Width ===
+
+impl Width {
+    pub fn from_millis(ms: u64) -> Option<Self> {
+        NonZeroU64::new(ms).filter(|ms| ms.get() <= WIDTH_MS_MAX).map(Self)
+    }
+
+    pub fn millis(self) -> u64 {
+        self.0.get()
+    }
+
+    /// The start of the epoch-aligned window that holds `now`.
+    pub fn start_of(self, now: Millis) -> Millis {
+        Millis(now.0 - now.0 % self.0)
+    }
+}

@@ -1,0 +1,81 @@
+//! Token bucket: a capacity that is spent and flows back at a steady rate.
+//! Kept as what is missing, in whole tokens and a fraction, so that no refill is ever rounded away.
+//! Pure arithmetic. It never reads a clock; `now` comes in, the new state goes out.
+
+use crate::outcome::weigh;
+use crate::{Cost, Millis, Outcome};
+
+/// `tokens` flow back every `per_ms`, up to `capacity`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refill {
+    pub capacity: u64,
+    pub tokens: u64,
+    pub per_ms: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TokenBucket {
+    /// Whole tokens that are gone.
+    pub missing: u64,
+    /// And this many 1/`per_ms` of one more.
+    pub fraction: u64,
+    /// The newest moment this bucket has seen.
+    pub at: Millis,
+}
+
+// === impl TokenBucket ===
+
+impl TokenBucket {
+    pub fn spend(self, refill: Refill, cost: Cost, now: Millis) -> (Outcome, Self) {
+        let refilled = self.refilled(refill, now);
+        let outcome = refilled.outcome(refill, cost);
+        let missing = refilled.missing + if outcome.admitted() { cost.get() } else { 0 };
+        let reset = Self { missing, ..refilled }.whole_at(refill);
+        (Outcome { reset, ..outcome }, Self { missing, ..refilled })
+    }
+
+    pub fn probe(&self, refill: Refill, cost: Cost, now: Millis) -> Outcome {
+        (*self).spend(refill, cost, now).0
+    }
+
+    /// The moment from which this state is no different from a fresh one.
+    pub fn idle_at(&self, refill: Refill) -> Millis {
+        self.whole_at(refill)
+    }
+
+    #[allow(clippy::cast_possible_truncation, reason = "the deficit only shrinks")]
+    fn refilled(self, refill: Refill, now: Millis) -> Self {
+        // Zero when the clock went back: nothing is refilled twice.
+        let elapsed = now.since(self.at);
+        let gained = u128::from(elapsed) * u128::from(refill.tokens);
+        let left = self.deficit(refill).saturating_sub(gained);
+        let per = u128::from(refill.per_ms);
+        Self { missing: (left / per) as u64, fraction: (left % per) as u64, at: self.at.max(now) }
+    }
+
+    fn outcome(&self, refill: Refill, cost: Cost) -> Outcome {
+        let gone = self.missing.saturating_add(u64::from(self.fraction > 0));
+        let free = refill.capacity.saturating_sub(gone);
+        weigh(cost.get(), refill.capacity, free, self.at, || self.fits_at(refill, cost))
+    }
+
+    fn fits_at(&self, refill: Refill, cost: Cost) -> Millis {
+        let kept = u128::from(refill.capacity - cost.get()) * u128::from(refill.per_ms);
+        self.flowed_back(self.deficit(refill).saturating_sub(kept), refill)
+    }
+
+    fn whole_at(&self, refill: Refill) -> Millis {
+        self.flowed_back(self.deficit(refill), refill)
+    }
+
+    /// When `units` of 1/`per_ms` token have come back.
+    fn flowed_back(&self, units: u128, refill: Refill) -> Millis {
+        let ms = if units == 0 { 0 } else { units.div_ceil(u128::from(refill.tokens.max(1))) };
+        self.at + u64::try_from(ms).unwrap_or(u64::MAX)
+    }
+
+    /// All that is missing, in 1/`per_ms` of a token.
+    fn deficit(&self, refill: Refill) -> u128 {
+        u128::from(self.missing) * u128::from(refill.per_ms) + u128::from(self.fraction)
+    }
+}

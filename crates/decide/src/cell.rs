@@ -1,0 +1,208 @@
+//! A cell: one limit for one identifier, the thing that is counted. One cache line each.
+//! Its name never enters the table, only a keyed hash of it.
+
+use std::hash::Hasher;
+
+use siphasher::sip128::{Hasher128, SipHasher13};
+use tollkeeper_core::{Algorithm, Limit, Millis, Outcome, State, Window};
+
+use crate::ports::ParkedCell;
+
+/// 128 bits under a secret key: an attacker who chooses identifiers can neither aim at
+/// a shard nor make two cells meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CellKey {
+    /// Tenant, namespace and identifier. All cells of one identifier share it, and so their shard.
+    pub subject: u64,
+    /// The same text and the algorithm and width on top.
+    pub exact: u64,
+}
+
+/// Hashes cell names under one secret. The secret must outlive the process, or no cell would be found again.
+#[derive(Clone)]
+pub struct CellHasher {
+    seed: SipHasher13,
+}
+
+/// One namespace's part of every cell key, hashed once when the namespace is loaded.
+#[derive(Clone)]
+pub struct NamespaceTag {
+    /// What a whole namespace's cells have in common.
+    pub tag: u64,
+    prefix: SipHasher13,
+}
+
+#[derive(Debug)]
+pub(crate) struct Cell {
+    pub(crate) key: CellKey,
+    pub(crate) namespace: u64,
+    pub(crate) state: State,
+    /// Unix seconds, rounded up, so that a cell is never forgotten early.
+    pub(crate) idle_at_s: u32,
+    /// The share of the limit in use: what eviction compares.
+    pub(crate) fill: u16,
+    /// Changed since the journal last saw it.
+    pub(crate) dirty: bool,
+}
+
+// === impl CellHasher ===
+
+impl CellHasher {
+    pub fn new(secret: [u8; 16]) -> Self {
+        Self { seed: SipHasher13::new_with_key(&secret) }
+    }
+
+    /// Every part goes in behind its length, so that no two names can run into each other.
+    pub fn namespace(&self, tenant_slug: &str, name: &str) -> NamespaceTag {
+        let mut prefix = self.seed;
+        for part in [tenant_slug, name] {
+            prefix.write_u64(part.len() as u64);
+            prefix.write(part.as_bytes());
+        }
+        NamespaceTag { tag: prefix.finish(), prefix }
+    }
+}
+
+impl std::fmt::Debug for CellHasher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CellHasher(secret)")
+    }
+}
+
+// === impl NamespaceTag ===
+
+impl NamespaceTag {
+    pub fn cell(&self, identifier: &str, limit: &Limit) -> CellKey {
+        let mut hasher = self.prefix;
+        hasher.write(identifier.as_bytes());
+        let hash = hasher.finish128();
+        CellKey { subject: hash.h1, exact: hash.h2 ^ spread(shape(limit)) }
+    }
+
+    /// What all cells of this identifier share.
+    pub fn subject(&self, identifier: &str) -> u64 {
+        let mut hasher = self.prefix;
+        hasher.write(identifier.as_bytes());
+        hasher.finish128().h1
+    }
+}
+
+impl std::fmt::Debug for NamespaceTag {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "NamespaceTag({:016x})", self.tag)
+    }
+}
+
+/// Algorithm and width as one number: no two differ in neither. Quotas are not part of a
+/// cell's identity, so that a changed limit goes on counting where the old one was.
+fn shape(limit: &Limit) -> u64 {
+    let (kind, width) = match limit.algorithm {
+        Algorithm::FixedWindow(Window::Aligned(width)) => (1, width.millis()),
+        Algorithm::FixedWindow(Window::Day) => (2, 0),
+        Algorithm::FixedWindow(Window::Month) => (3, 0),
+        Algorithm::SlidingWindow(width) => (4, width.millis()),
+        Algorithm::SlidingLog(width) => (5, width.millis()),
+        Algorithm::TokenBucket { width, .. } => (6, width.millis()),
+    };
+    (kind << 56) ^ width
+}
+
+/// A bijection (splitmix64's finisher): distinct shapes stay distinct, and spread over all bits.
+fn spread(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+// === impl Cell ===
+
+impl Cell {
+    pub(crate) fn fresh(key: CellKey, namespace: u64, limit: &Limit) -> Self {
+        Self { key, namespace, state: State::fresh(limit), idle_at_s: 0, fill: 0, dirty: false }
+    }
+
+    /// Takes the state after a step.
+    pub(crate) fn keep(&mut self, state: State, limit: &Limit, outcome: &Outcome) {
+        self.idle_at_s = seconds(state.idle_at(limit));
+        self.fill = outcome.fill();
+        self.state = state;
+    }
+
+    pub(crate) fn is_idle(&self, now: Millis) -> bool {
+        u64::from(self.idle_at_s) * 1000 <= now.0
+    }
+
+    pub(crate) fn parked(&self) -> ParkedCell {
+        ParkedCell {
+            key: self.key,
+            namespace: self.namespace,
+            idle_at_s: self.idle_at_s,
+            fill: self.fill,
+            state: self.state.clone(),
+        }
+    }
+}
+
+impl From<ParkedCell> for Cell {
+    fn from(parked: ParkedCell) -> Self {
+        let ParkedCell { key, namespace, idle_at_s, fill, state } = parked;
+        Self { key, namespace, state, idle_at_s, fill, dirty: false }
+    }
+}
+
+fn seconds(at: Millis) -> u32 {
+    u32::try_from(at.seconds_up()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use tollkeeper_core::{Quota, Width};
+
+    use super::*;
+
+    fn sliding(quota: u64, width_ms: u64) -> Limit {
+        Limit::sliding_window(Quota::new(quota).unwrap(), Width::from_millis(width_ms).unwrap())
+    }
+
+    #[test]
+    fn a_cell_is_one_cache_line() {
+        assert_eq!(size_of::<Cell>(), 64);
+    }
+
+    #[test]
+    fn no_two_names_run_into_each_other() {
+        let hasher = CellHasher::new([7; 16]);
+        let limit = sliding(10, 1000);
+        let keys = [
+            ("t", "ab", "c"),
+            ("t", "a", "bc"),
+            ("ta", "b", "c"),
+            ("t", "abc", ""),
+            ("", "t", "abc"),
+        ]
+        .map(|(tenant, name, id)| hasher.namespace(tenant, name).cell(id, &limit));
+        for (i, a) in keys.iter().enumerate() {
+            assert!(keys[i + 1..].iter().all(|b| b.subject != a.subject && b.exact != a.exact));
+        }
+    }
+
+    #[test]
+    fn the_quota_is_not_part_of_a_cells_identity_but_algorithm_and_width_are() {
+        let tag = CellHasher::new([7; 16]).namespace("t", "n");
+        let key = |limit: &Limit| tag.cell("id", limit);
+        assert_eq!(key(&sliding(10, 1000)), key(&sliding(20, 1000)));
+        assert_ne!(key(&sliding(10, 1000)), key(&sliding(10, 1001)));
+        let bucket =
+            Limit::token_bucket(Quota::new(10).unwrap(), Width::from_millis(1000).unwrap(), None);
+        assert_ne!(key(&sliding(10, 1000)), key(&bucket));
+        assert_eq!(key(&bucket).subject, tag.subject("id"));
+    }
+
+    #[test]
+    fn another_secret_gives_other_keys() {
+        let limit = sliding(10, 1000);
+        let key = |secret| CellHasher::new([secret; 16]).namespace("t", "n").cell("id", &limit);
+        assert_ne!(key(1), key(2));
+    }
+}

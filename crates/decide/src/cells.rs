@@ -1,0 +1,199 @@
+//! The cell table of one node: bounded, sharded, and all or nothing over many cells.
+//! Synchronous. It never waits for storage; what must come from there is handed in.
+
+use crossbeam_utils::CachePadded;
+use tollkeeper_core::{Cost, Limit, Millis, Outcome, State};
+
+use crate::on_shelf::OnShelf;
+use crate::ports::{ParkedCell, Which};
+use crate::shard::{Shard, Touch};
+use crate::sync::{AtomicU64, Mutex, Ordering, lock};
+use crate::{CellKey, Change};
+
+mod bundle;
+#[cfg(all(test, feature = "shuttle"))]
+mod schedules;
+mod shelving;
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;
+
+pub use shelving::{Far, Returned};
+
+/// With this many cells a shard's hash table (8,192 buckets, 7,168 usable) is four fifths full,
+/// which keeps a cell at about 80 bytes, bookkeeping included.
+const CELLS_PER_SHARD: usize = 6_500;
+
+/// Small tables still get some shards, so that two threads rarely meet.
+const SHARDS_MIN: usize = 16;
+const CELLS_PER_SHARD_MIN: usize = 64;
+
+/// Cells on their way to the shelf, at most, over all shards: what some 500 ms of flooding evicts at
+/// full load. Beyond it an evicted counter is given up, counted and shown.
+const PARKED_MAX: usize = 65_536;
+const PARKED_PER_SHARD_MIN: usize = 256;
+
+#[derive(Debug)]
+pub struct Cells {
+    shards: Box<[CachePadded<Mutex<Shard>>]>,
+    on_shelf: OnShelf,
+    parked_per_shard: usize,
+    counters: Counters,
+}
+
+/// What the table did, for the metrics.
+#[derive(Debug, Default)]
+struct Counters {
+    evicted: AtomicU64,
+    lost: AtomicU64,
+    swept: AtomicU64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CellStats {
+    pub live: usize,
+    /// Left for the shelf although they still mattered.
+    pub evicted: u64,
+    /// Given up because the shelf did not keep up: these counters started again.
+    pub lost: u64,
+    /// Forgotten because they were as good as fresh.
+    pub swept: u64,
+}
+
+/// One limit to check on one cell.
+#[derive(Clone, Copy, Debug)]
+pub struct CellAsk {
+    pub key: CellKey,
+    pub namespace: u64,
+    pub limit: Limit,
+    pub cost: Cost,
+}
+
+// === impl CellAsk ===
+
+impl CellAsk {
+    fn touch(&self, now: Millis) -> Touch<'_> {
+        let Self { key, namespace, ref limit, cost } = *self;
+        Touch { key, namespace, limit, cost, now }
+    }
+}
+
+// === impl Cells ===
+
+impl Cells {
+    pub fn new(cells_max: usize) -> Self {
+        let fit = cells_max.div_ceil(CELLS_PER_SHARD);
+        let shards = fit.max(SHARDS_MIN.min(cells_max / CELLS_PER_SHARD_MIN)).max(1);
+        Self::with_shards(shards, cells_max / shards)
+    }
+
+    fn with_shards(shards: usize, room: usize) -> Self {
+        Self {
+            shards: (0..shards).map(|_| CachePadded::new(Mutex::new(Shard::new(room)))).collect(),
+            on_shelf: OnShelf::for_cells(shards * room),
+            parked_per_shard: (PARKED_MAX / shards).max(PARKED_PER_SHARD_MIN),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Spends one cost from one cell.
+    pub fn spend(&self, ask: &CellAsk, returned: Vec<Returned>, now: Millis) -> Outcome {
+        let mut shard = lock(&self.shards[self.shard_of(ask.key)]);
+        let touch = ask.touch(now);
+        if let Some(outcome) = shard.spend(touch) {
+            return outcome;
+        }
+        self.bring_back(&mut shard, ask.key, returned, now);
+        if let Some(outcome) = shard.spend(touch) {
+            return outcome;
+        }
+        let (outcome, state) = State::fresh(&ask.limit).spend(&ask.limit, ask.cost, now);
+        // A cell nobody spent from is no cell: peeks and denials of strangers take no memory.
+        if outcome.admitted() && ask.cost != Cost::PEEK {
+            let evicted = shard.keep(touch, state, &outcome);
+            self.note(&evicted, &mut shard);
+        }
+        outcome
+    }
+
+    /// Resets all cells that `which` covers; returns how many there were in the table.
+    pub fn reset(&self, which: Which) -> usize {
+        match which {
+            // All cells of one identifier are in one shard; the others need not hear of it.
+            Which::Subject(subject) => {
+                let key = CellKey { subject, exact: 0 };
+                lock(&self.shards[self.shard_of(key)]).reset(which)
+            }
+            Which::Namespace(_) => self.shards.iter().map(|shard| lock(shard).reset(which)).sum(),
+        }
+    }
+
+    /// Forgets idle cells in one part of `of` of the table, and gives their memory back.
+    pub fn sweep(&self, part: usize, of: usize, now: Millis) {
+        let gone: usize = self
+            .shards
+            .iter()
+            .skip(part)
+            .step_by(of.max(1))
+            .map(|shard| lock(shard).sweep(now))
+            .sum();
+        self.counters.swept.fetch_add(gone as u64, Ordering::Relaxed);
+    }
+
+    pub fn stats(&self) -> CellStats {
+        CellStats {
+            live: self.shards.iter().map(|shard| lock(shard).len()).sum(),
+            evicted: self.counters.evicted.load(Ordering::Relaxed),
+            lost: self.counters.lost.load(Ordering::Relaxed),
+            swept: self.counters.swept.load(Ordering::Relaxed),
+        }
+    }
+
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "the product's high half is below the number of shards"
+    )]
+    fn shard_of(&self, key: CellKey) -> usize {
+        ((u128::from(key.subject) * self.shards.len() as u128) >> 64) as usize
+    }
+}
+
+/// The journal's side.
+impl Cells {
+    /// What changed since the last call, shard by shard. False when nobody had asked for so long that
+    /// some changes were dropped: then only a snapshot of every part is whole.
+    pub fn drain_changes(&self, mut each: impl FnMut(&mut Vec<Change>)) -> bool {
+        let mut whole = true;
+        let mut changes = Vec::new();
+        for shard in &self.shards {
+            whole &= lock(shard).drain_changes(&mut changes);
+            if !changes.is_empty() {
+                each(&mut changes);
+                changes.clear();
+            }
+        }
+        whole
+    }
+
+    /// Every cell that matters, one part of the table at a time, so that requests can pass in between.
+    pub fn snapshot(&self, part: usize, now: Millis) -> Option<Vec<Change>> {
+        let shard = self.shards.get(part)?;
+        let mut out = Vec::new();
+        lock(shard).snapshot(now, &mut out);
+        Some(out)
+    }
+
+    /// Applies a change from the journal, at start, before the first ask.
+    pub fn replay(&self, change: Change, now: Millis) {
+        let (Change::Left(key) | Change::Cell(ParkedCell { key, .. })) = change;
+        let mut shard = lock(&self.shards[self.shard_of(key)]);
+        shard.parking.take(key);
+        shard.remove(key);
+        if let Change::Cell(cell) = change {
+            // However many there are, they were in memory before: none is given up here.
+            let evicted = shard.restore(cell, now);
+            self.note_parked(&evicted);
+        }
+        // The journal has all of this already, and said now it would undo what it says next.
+        shard.forget_untold();
+    }
+}

@@ -1,0 +1,71 @@
+//! Many cells at once: all are locked, checked, and then all are spent from or none.
+
+use smallvec::SmallVec;
+use tollkeeper_core::{Check, Cost, Millis, Settled, State, settle};
+
+use super::{CellAsk, Cells, Returned};
+use crate::CellKey;
+use crate::sync::lock;
+
+/// The checks of a bundle against its distinct cells.
+struct LinedUp {
+    checks: SmallVec<[Check; 8]>,
+    /// One per distinct cell, in order of appearance.
+    states: Vec<State>,
+}
+
+// === impl Cells ===
+
+impl Cells {
+    /// Spends every ask or none of them.
+    pub fn spend_all(&self, asks: &[CellAsk], returned: Vec<Returned>, now: Millis) -> Settled {
+        if let [ask] = asks {
+            let outcome = self.spend(ask, returned, now);
+            return Settled { passed: outcome.admitted(), outcomes: vec![outcome] };
+        }
+        // Locks are taken in ascending order, everywhere: two bundles can wait for each other, never in a circle.
+        let mut order: SmallVec<[usize; 8]> =
+            asks.iter().map(|ask| self.shard_of(ask.key)).collect();
+        order.sort_unstable();
+        order.dedup();
+        let mut held: SmallVec<[_; 8]> = order.iter().map(|at| lock(&self.shards[*at])).collect();
+        let place = |key| order.binary_search(&self.shard_of(key)).unwrap_or(0);
+
+        for back in returned {
+            let (key, shard) = (back.cell.key, &mut held[place(back.cell.key)]);
+            self.bring_back(shard, key, vec![back], now);
+        }
+        let LinedUp { checks, mut states } =
+            line_up(asks, |key| held[place(key)].state(key).cloned());
+        let settled = settle(&checks, &mut states, now);
+        if settled.passed {
+            for (slot, state) in states.into_iter().enumerate() {
+                // The last that spent knows what is left. Where all only looked there is nothing to keep.
+                let spent = |check: &Check| check.slot == slot && check.cost != Cost::PEEK;
+                let Some(last) = checks.iter().rposition(spent) else { continue };
+                let shard = &mut held[place(asks[last].key)];
+                shard.parking.take(asks[last].key);
+                let evicted = shard.keep(asks[last].touch(now), state, &settled.outcomes[last]);
+                self.note(&evicted, shard);
+            }
+        }
+        settled
+    }
+}
+
+/// Each distinct cell gets a slot, in order of appearance.
+fn line_up(asks: &[CellAsk], state_of: impl Fn(CellKey) -> Option<State>) -> LinedUp {
+    let mut keys: SmallVec<[CellKey; 8]> = SmallVec::new();
+    let mut states = Vec::with_capacity(asks.len());
+    let mut checks = SmallVec::with_capacity(asks.len());
+    for ask in asks {
+        let known = keys.iter().position(|key| *key == ask.key);
+        let slot = known.unwrap_or_else(|| {
+            keys.push(ask.key);
+            states.push(state_of(ask.key).unwrap_or_else(|| State::fresh(&ask.limit)));
+            keys.len() - 1
+        });
+        checks.push(Check { limit: ask.limit, cost: ask.cost, slot });
+    }
+    LinedUp { checks, states }
+}

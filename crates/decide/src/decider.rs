@@ -1,0 +1,246 @@
+//! The engine's front: warm what an ask needs (the only await), then decide without waiting.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tokio::runtime::Handle;
+use tollkeeper_core::Millis;
+
+use crate::ask::{LimitAsk, Limited, Missing};
+use crate::cells::{CellAsk, Cells};
+use crate::namespace::{Namespace, NamespaceKey, NamespaceRef};
+use crate::overflow::Overflow;
+use crate::ports::{Directory, KeyHash, OriginError, RootKey, Shelf, Tenant, Which};
+use crate::swr::{Freshness, Lifetime, Near, Swr};
+use crate::warm::{Warm, WarmCheck, WarmError};
+use crate::{CellHasher, Decided};
+
+/// Root keys and namespaces held in memory, at most. Some 500 bytes each: 50 MB when full.
+const RECORDS_MAX: usize = 100_000;
+/// Names known to be absent, at most: enough to absorb a flood of guesses, a tenth of the real ones.
+const ABSENT_MAX: usize = 10_000;
+
+pub struct Decider {
+    cells: Arc<Cells>,
+    overflow: Overflow,
+    hasher: CellHasher,
+    directory: Arc<dyn Directory>,
+    root_keys: Arc<Swr<KeyHash, Arc<RootKey>>>,
+    namespaces: Arc<Swr<NamespaceKey, Arc<Namespace>>>,
+    /// Where loads run, so that storage never runs on a thread that answers requests.
+    backstage: Handle,
+}
+
+/// Which cache was read, for whoever times it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheName {
+    RootKey,
+    Namespace,
+}
+
+// === impl Decider ===
+
+impl Decider {
+    pub fn new(
+        cells: Arc<Cells>,
+        hasher: CellHasher,
+        directory: Arc<dyn Directory>,
+        shelf: Arc<dyn Shelf>,
+        lifetime: Lifetime,
+        backstage: Handle,
+    ) -> Self {
+        Self {
+            overflow: Overflow::new(Arc::clone(&cells), shelf, backstage.clone()),
+            cells,
+            hasher,
+            directory,
+            root_keys: Arc::new(Swr::new(RECORDS_MAX, ABSENT_MAX, lifetime)),
+            namespaces: Arc::new(Swr::new(RECORDS_MAX, ABSENT_MAX, lifetime)),
+            backstage,
+        }
+    }
+
+    /// The root key with this hash, if there is one.
+    pub async fn root_key(
+        &self,
+        hash: KeyHash,
+        now: Millis,
+        see: &mut (dyn FnMut(CacheName, Freshness) + Send),
+    ) -> Result<Option<Arc<RootKey>>, OriginError> {
+        let directory = Arc::clone(&self.directory);
+        let load = move || {
+            let loading = directory.root_key(hash);
+            Box::pin(async move { Ok(loading.await?.map(Arc::new)) }) as _
+        };
+        let (found, freshness) = self.read(&self.root_keys, &hash, || hash, now, load).await?;
+        see(CacheName::RootKey, freshness);
+        Ok(found)
+    }
+
+    /// A namespace by name or id. `None` when it does not exist.
+    pub async fn namespace(
+        &self,
+        tenant: &Tenant,
+        called: &str,
+        now: Millis,
+        see: &mut (dyn FnMut(CacheName, Freshness) + Send),
+    ) -> Result<Option<Arc<Namespace>>, OriginError> {
+        let key = NamespaceRef { tenant_id: &tenant.id, called };
+        let load = || {
+            let loading = self.directory.namespace(&tenant.id, called);
+            let (hasher, tenant) = (self.hasher.clone(), tenant.clone());
+            Box::pin(async move {
+                Ok(loading.await?.map(|record| Arc::new(Namespace::new(&hasher, &tenant, record))))
+            }) as _
+        };
+        let (found, freshness) = self
+            .read(&self.namespaces, &key, || NamespaceKey::new(tenant, called), now, load)
+            .await?;
+        see(CacheName::Namespace, freshness);
+        Ok(found)
+    }
+
+    /// Brings near all that this ask needs: its namespaces, and cells that were parked. The only await.
+    pub async fn warm(
+        &self,
+        ask: &LimitAsk<'_>,
+        now: Millis,
+        see: &mut (dyn FnMut(CacheName, Freshness) + Send),
+    ) -> Result<Warm, WarmError> {
+        let mut checks = SmallVec::with_capacity(ask.checks.len());
+        let mut last: Option<(&str, Arc<Namespace>)> = None;
+        for check in &ask.checks {
+            let namespace = match &last {
+                Some((called, namespace)) if *called == check.namespace => Arc::clone(namespace),
+                _ => self.permitted(ask, check.namespace, now, see).await?,
+            };
+            checks.push(WarmCheck::new(&namespace, check));
+            last = Some((check.namespace, namespace));
+        }
+        let returned =
+            self.overflow.fetch(checks.iter().map(|check: &WarmCheck| check.cell.key)).await?;
+        Ok(Warm { checks, returned })
+    }
+
+    /// Decides: all limits of the ask are spent, or none. Pure arithmetic under the table's locks.
+    pub fn limit(&self, warm: Warm, now: Millis) -> Decided<Limited> {
+        let Warm { checks, returned } = warm;
+        if let [check] = &checks[..] {
+            let outcome = self.cells.spend(&check.cell, returned, now);
+            let passed = outcome.admitted();
+            let limits = checks.into_iter().map(|check| check.answer(outcome)).collect();
+            return Decided::new(Limited { passed, limits }, now);
+        }
+        let asks: Vec<CellAsk> = checks.iter().map(|check| check.cell).collect();
+        let settled = self.cells.spend_all(&asks, returned, now);
+        let limits =
+            checks.into_iter().zip(settled.outcomes).map(|(check, outcome)| check.answer(outcome));
+        Decided::new(Limited { passed: settled.passed, limits: limits.collect() }, now)
+    }
+
+    /// Sets counters back. Returns how many cells there were.
+    pub async fn reset(&self, which: Which) -> Result<u64, OriginError> {
+        self.overflow.reset(which).await
+    }
+
+    /// A namespace or its overrides changed: forget what is cached of it under its name and its id.
+    pub fn forget_namespace(&self, tenant: &Tenant, names: &[&str]) {
+        for called in names {
+            self.namespaces.forget(&NamespaceRef { tenant_id: &tenant.id, called });
+        }
+    }
+
+    pub fn forget_root_key(&self, hash: KeyHash) {
+        self.root_keys.forget(&hash);
+    }
+
+    pub fn cells(&self) -> &Arc<Cells> {
+        &self.cells
+    }
+
+    pub fn overflow(&self) -> &Overflow {
+        &self.overflow
+    }
+
+    async fn permitted(
+        &self,
+        ask: &LimitAsk<'_>,
+        called: &str,
+        now: Millis,
+        see: &mut (dyn FnMut(CacheName, Freshness) + Send),
+    ) -> Result<Arc<Namespace>, WarmError> {
+        let tenant = &ask.caller.tenant;
+        let mut found = self.namespace(tenant, called, now, see).await?;
+        if found.is_none() && ask.missing == Missing::Create {
+            permit(&ask.caller, "*", "create_namespace")?;
+            self.make_namespace(tenant, called).await?;
+            found = self.namespace(tenant, called, now, see).await?;
+        }
+        let namespace = found.ok_or_else(|| WarmError::NamespaceMissing(called.to_owned()))?;
+        permit(&ask.caller, &namespace.id, ask.action)?;
+        if namespace.deleted {
+            return Err(WarmError::NamespaceGone(called.to_owned()));
+        }
+        Ok(namespace)
+    }
+
+    async fn make_namespace(&self, tenant: &Tenant, name: &str) -> Result<(), OriginError> {
+        let making = self.directory.create_namespace(&tenant.id, name);
+        offstage(&self.backstage, making).await?;
+        self.forget_namespace(tenant, &[name]);
+        Ok(())
+    }
+
+    /// A cache read: near if possible, else one shared load; a stale entry is renewed behind the reader.
+    async fn read<K, V, Q>(
+        &self,
+        cache: &Arc<Swr<K, V>>,
+        key: &Q,
+        owned: impl FnOnce() -> K,
+        now: Millis,
+        load: impl FnOnce() -> crate::Loading<Option<V>>,
+    ) -> Result<(Option<V>, Freshness), OriginError>
+    where
+        K: std::hash::Hash + Eq + Clone + Send + Sync + 'static,
+        V: Clone + Send + Sync + 'static,
+        Q: std::hash::Hash + quick_cache::Equivalent<K>,
+    {
+        match cache.near(key, now) {
+            Near::Known(known) => Ok((known, Freshness::Fresh)),
+            Near::Stale { value, renew } => {
+                if renew {
+                    let (cache, key, load) = (Arc::clone(cache), owned(), load());
+                    self.backstage.spawn(async move { cache.renew(key, now, load).await });
+                }
+                Ok((Some(value), Freshness::Stale))
+            }
+            Near::Unknown => {
+                let loading = || Box::pin(offstage(&self.backstage, load())) as _;
+                Ok((cache.fetch(owned(), now, loading).await?, Freshness::Miss))
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Decider {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decider").field("cells", &self.cells).finish_non_exhaustive()
+    }
+}
+
+/// Runs a load where storage belongs, and lets it finish even if whoever asked is gone.
+pub(crate) fn offstage<T: Send + 'static>(
+    backstage: &Handle,
+    loading: crate::Loading<T>,
+) -> impl Future<Output = Result<T, OriginError>> + Send + use<T> {
+    let running = backstage.spawn(loading);
+    async move { running.await.map_err(OriginError::new)? }
+}
+
+fn permit(caller: &RootKey, id: &str, action: &'static str) -> Result<(), WarmError> {
+    let resource = "ratelimit";
+    if caller.permissions.allow(resource, id, action) {
+        return Ok(());
+    }
+    Err(WarmError::Forbidden { resource, id: id.to_owned(), action })
+}

@@ -1,0 +1,35 @@
+//! The engine of one node: the table of cells, what is brought near before a decision, and the decision.
+//! It knows storage only as ports (traits), and no HTTP, no SQL, no clock.
+
+mod ask;
+mod cell;
+mod cells;
+mod change;
+mod decided;
+mod decider;
+mod filter;
+mod namespace;
+mod on_shelf;
+mod overflow;
+mod parking;
+mod ports;
+mod resets;
+mod shard;
+mod swr;
+mod sync;
+mod warm;
+
+pub use ask::{LimitAsk, LimitCheck, Limited, LimitedOne, Missing};
+pub use cell::{CellHasher, CellKey, NamespaceTag};
+pub use cells::{CellAsk, CellStats, Cells, Far, Returned};
+pub use change::Change;
+pub use decided::Decided;
+pub use decider::{CacheName, Decider};
+pub use namespace::Namespace;
+pub use overflow::{Overflow, ROUND};
+pub use ports::{
+    Directory, KeyHash, Loading, NamespaceRecord, OriginError, ParkedCell, RootKey, Shelf, Tenant,
+    Which,
+};
+pub use swr::{Freshness, Lifetime, Near, Swr};
+pub use warm::{Warm, WarmError};

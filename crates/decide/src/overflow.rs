@@ -1,0 +1,111 @@
+//! Traffic between the table and the shelf: cells that had to leave go there in rounds,
+//! and come back before the next decision that touches them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::{Mutex, Notify};
+use tollkeeper_core::Millis;
+
+use crate::CellKey;
+use crate::cells::{Cells, Returned};
+use crate::decider::offstage;
+use crate::ports::{OriginError, Shelf, Which};
+
+/// How long an ask for a new cell waits while the shelf is behind. A request that must be slowed
+/// down is slowed by what a person does not notice; after it the ask goes on, and loss is counted.
+const CROWDED_WAIT: Duration = Duration::from_millis(20);
+
+/// How long an ask waits for a cell from the shelf; then it is refused, never answered from nothing.
+const SHELF_DEADLINE: Duration = Duration::from_millis(200);
+
+/// How far apart rounds must be at least. A cell that was handed over stays in reach for one more
+/// round, which must outlast every request that looked for it before it was on the shelf.
+pub const ROUND: Duration = Duration::from_millis(250);
+
+pub struct Overflow {
+    cells: Arc<Cells>,
+    shelf: Arc<dyn Shelf>,
+    /// Held by a round and by a reset: a reset must not overtake states that are on their way.
+    rounds: Arc<Mutex<()>>,
+    relieved: Notify,
+    backstage: Handle,
+}
+
+// === impl Overflow ===
+
+impl Overflow {
+    pub(crate) fn new(cells: Arc<Cells>, shelf: Arc<dyn Shelf>, backstage: Handle) -> Self {
+        Self { cells, shelf, rounds: Arc::default(), relieved: Notify::new(), backstage }
+    }
+
+    /// Brings back those of `keys` that were parked.
+    pub(crate) async fn fetch(
+        &self,
+        keys: impl Iterator<Item = CellKey>,
+    ) -> Result<Vec<Returned>, OriginError> {
+        let far = self.cells.far(keys);
+        if far.crowded {
+            // Either way the ask goes on: a first ask is never denied for lack of room.
+            let _ = tokio::time::timeout(CROWDED_WAIT, self.relieved.notified()).await;
+        }
+        if far.keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let keys = far.keys.iter().map(|(key, _)| *key).collect();
+        let finding = offstage(&self.backstage, self.shelf.find(keys));
+        let late = |_| OriginError::new("the shelf took too long");
+        let cells = tokio::time::timeout(SHELF_DEADLINE, finding).await.map_err(late)??;
+        let with_resets = cells.into_iter().filter_map(|cell| {
+            let (_, resets) = far.keys.iter().find(|(key, _)| *key == cell.key)?;
+            Some(Returned { resets: *resets, cell })
+        });
+        Ok(with_resets.collect())
+    }
+
+    /// One round: what the table parked goes onto the shelf. Returns how many cells went.
+    pub async fn shelve(&self) -> Result<usize, OriginError> {
+        let _round = self.rounds.lock().await;
+        let leaving = self.cells.hand_over();
+        if leaving.is_empty() {
+            return Ok(0);
+        }
+        let keys: Vec<CellKey> = leaving.iter().map(|cell| cell.key).collect();
+        let put = offstage(&self.backstage, self.shelf.put(leaving)).await;
+        match put {
+            Ok(()) => self.cells.shelved(&keys),
+            Err(_) => self.cells.take_back(),
+        }
+        self.relieved.notify_waiters();
+        put.map(|()| keys.len())
+    }
+
+    /// Forgets what is idle on the shelf, and learns anew what is there.
+    pub async fn tidy(&self, now: Millis) -> Result<(), OriginError> {
+        let _round = self.rounds.lock().await;
+        self.cells.renew_filter();
+        let keys = offstage(&self.backstage, self.shelf.sweep(now)).await?;
+        self.cells.adopt_filter(&keys);
+        Ok(())
+    }
+
+    /// Runs to its end even if whoever asked is gone: half a reset would be none.
+    pub(crate) async fn reset(&self, which: Which) -> Result<u64, OriginError> {
+        let (rounds, shelf, cells) =
+            (Arc::clone(&self.rounds), Arc::clone(&self.shelf), Arc::clone(&self.cells));
+        let resetting = async move {
+            let _round = rounds.lock().await;
+            // The shelf first: what leaves the table meanwhile waits in the parking, where the table's reset finds it.
+            let shelved = shelf.remove(which).await?;
+            Ok(shelved + cells.reset(which) as u64)
+        };
+        offstage(&self.backstage, Box::pin(resetting)).await
+    }
+}
+
+impl std::fmt::Debug for Overflow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Overflow").field("cells", &self.cells).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,192 @@
+//! Stale-while-revalidate cache of records: fresh ones are served, stale ones served and renewed behind,
+//! older ones never. One load per key at a time; what is absent is remembered in a budget of its own.
+//! It reads no clock and knows no storage: `now` and the load come in.
+
+use std::hash::Hash;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use quick_cache::Equivalent;
+use quick_cache::sync::Cache;
+use tollkeeper_core::Millis;
+
+use crate::ports::{Loading, OriginError};
+
+/// How long an entry is served.
+#[derive(Clone, Copy, Debug)]
+pub struct Lifetime {
+    pub fresh_ms: u64,
+    /// Also the hard limit: nothing older is ever served.
+    pub stale_ms: u64,
+}
+
+/// What a read found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    Fresh,
+    Stale,
+    Miss,
+}
+
+#[derive(Debug)]
+pub struct Swr<K, V> {
+    found: Cache<K, Arc<Slot<V>>>,
+    /// Apart from `found`, so that guessing names cannot push out real ones.
+    absent: Cache<K, Millis>,
+    /// The last failure of a load and its turn, for those who waited for it.
+    failed: Cache<K, (u64, OriginError)>,
+    lifetime: Lifetime,
+    /// Counts invalidations: a load that began before one may be older than it, and is not kept.
+    epoch: AtomicU64,
+    /// Counts failures.
+    turn: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Slot<V> {
+    value: V,
+    loaded_at: Millis,
+    renewing: AtomicBool,
+}
+
+/// What the cache says without waiting.
+#[derive(Debug)]
+pub enum Near<V> {
+    /// `None`: known to be absent.
+    Known(Option<V>),
+    /// Usable, but due: `renew` is true for the one reader that should load it anew.
+    Stale {
+        value: V,
+        renew: bool,
+    },
+    Unknown,
+}
+
+// === impl Swr ===
+
+impl<K, V> Swr<K, V>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    pub fn new(found_max: usize, absent_max: usize, lifetime: Lifetime) -> Self {
+        Self {
+            found: Cache::new(found_max),
+            absent: Cache::new(absent_max),
+            failed: Cache::new(absent_max),
+            lifetime,
+            epoch: AtomicU64::new(0),
+            turn: AtomicU64::new(0),
+        }
+    }
+
+    pub fn near<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q, now: Millis) -> Near<V> {
+        if let Some(slot) = self.found.get(key) {
+            let age = now.since(slot.loaded_at);
+            if age <= self.lifetime.fresh_ms {
+                return Near::Known(Some(slot.value.clone()));
+            }
+            if age <= self.lifetime.stale_ms {
+                let renew = !slot.renewing.swap(true, Ordering::Relaxed);
+                return Near::Stale { value: slot.value.clone(), renew };
+            }
+            return Near::Unknown;
+        }
+        let absent = self.absent.get(key).is_some_and(|at| now.since(at) <= self.lifetime.fresh_ms);
+        if absent { Near::Known(None) } else { Near::Unknown }
+    }
+
+    /// Loads what is not near. Callers for the same key share one load, and its failure too:
+    /// trying again one after the other would make the last of them wait for ever.
+    pub async fn fetch(
+        &self,
+        key: K,
+        now: Millis,
+        load: impl FnOnce() -> Loading<Option<V>>,
+    ) -> Result<Option<V>, OriginError> {
+        let turn = self.turn.load(Ordering::Acquire);
+        // An entry past its hard limit must not answer those who wait for this load.
+        self.found.remove_if(&key, |slot| now.since(slot.loaded_at) > self.lifetime.stale_ms);
+        let guard = match self.found.get_value_or_guard_async(&key).await {
+            Ok(slot) => return Ok(Some(slot.value.clone())),
+            Err(guard) => guard,
+        };
+        if let Some((_, error)) = self.failed.get(&key).filter(|(failed, _)| *failed > turn) {
+            return Err(error);
+        }
+        // Another caller may have learnt meanwhile that there is nothing.
+        if let Near::Known(known) = self.near(&key, now) {
+            return Ok(known);
+        }
+        let epoch = self.epoch.load(Ordering::Acquire);
+        let loaded = load().await;
+        match &loaded {
+            Ok(Some(value)) if self.is_at(epoch) => {
+                // Fails when the key was forgotten since: then the value is not kept, as it should be.
+                let _ = guard.insert(Slot::new(value.clone(), now));
+            }
+            Ok(None) if self.is_at(epoch) => {
+                self.absent.insert(key.clone(), now);
+                // Forgotten between the look and the insert: then it was to be forgotten here too.
+                if !self.is_at(epoch) {
+                    self.absent.remove(&key);
+                }
+            }
+            Ok(_) => {}
+            Err(error) => {
+                let turn = self.turn.fetch_add(1, Ordering::AcqRel) + 1;
+                self.failed.insert(key, (turn, error.clone()));
+            }
+        }
+        loaded
+    }
+
+    /// Loads a stale entry anew. A load that fails leaves it as it is, to be tried by the next reader.
+    pub async fn renew(&self, key: K, now: Millis, load: Loading<Option<V>>) {
+        let epoch = self.epoch.load(Ordering::Acquire);
+        match load.await {
+            Ok(Some(value)) if self.is_at(epoch) => {
+                self.found.insert(key.clone(), Slot::new(value, now));
+                if !self.is_at(epoch) {
+                    self.found.remove(&key);
+                }
+            }
+            Ok(None) if self.is_at(epoch) => {
+                self.found.remove(&key);
+            }
+            _ => {
+                if let Some(slot) = self.found.get(&key) {
+                    slot.renewing.store(false, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Forgets a key, also for loads that are under way.
+    pub fn forget<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) {
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+        self.found.remove(key);
+        self.absent.remove(key);
+    }
+
+    pub fn len(&self) -> usize {
+        self.found.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// Was nothing forgotten since?
+    fn is_at(&self, epoch: u64) -> bool {
+        self.epoch.load(Ordering::Acquire) == epoch
+    }
+}
+
+// === impl Slot ===
+
+impl<V> Slot<V> {
+    fn new(value: V, loaded_at: Millis) -> Arc<Self> {
+        Arc::new(Self { value, loaded_at, renewing: AtomicBool::new(false) })
+    }
+}

@@ -1,0 +1,12 @@
+//! The guarantees of the engine, seen from outside the crate. Under the feature `shuttle` its locks
+//! belong to a scheduler, so there these tests are left out.
+
+#![cfg(not(feature = "shuttle"))]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod memory;
+mod model;
+mod swr;
+mod threads;
+mod warm;
+mod world;

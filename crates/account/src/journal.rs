@@ -1,0 +1,169 @@
+//! The journal: what must survive the process, appended to files and read back at the next start.
+//! States are whole, so that replaying too much is harmless; a torn or corrupt tail is set aside, never fatal.
+//! It never reads a clock and never touches the table: changes come in, changes go out.
+
+mod record;
+mod segment;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tollkeeper_core::Millis;
+use tollkeeper_decide::Change;
+
+use record::Record;
+use segment::{Segment, SegmentReader};
+
+/// A new checkpoint is due when this much was written since the last one, or as much as it
+/// took, whichever is more: the journal stays within some three times what it protects.
+const CHECKPOINT_BYTES_MIN: u64 = 16 << 20;
+
+/// One process life. Random, so that a copied data directory never passes for the original.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BootId(pub [u8; 16]);
+
+#[derive(Debug)]
+pub struct Journal {
+    dir: PathBuf,
+    boot: BootId,
+    segment: Segment,
+    /// What the last whole checkpoint took.
+    checkpoint_bytes: u64,
+    /// Set while a checkpoint is being written: the bytes before it began.
+    checkpoint_from: Option<u64>,
+}
+
+/// What a start found.
+#[derive(Debug, Default)]
+pub struct Recovered {
+    pub changes: u64,
+    /// Files that hold what could not be read, for a person to look at.
+    pub set_aside: Vec<PathBuf>,
+    /// The last process ended in order.
+    pub clean: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    #[error("cannot {action} {path}")]
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("cannot get random bytes for a boot id")]
+    Random,
+}
+
+// === impl Journal ===
+
+impl Journal {
+    /// Reads back what earlier processes left in `dir`, oldest first, then opens a segment of its own.
+    pub fn open(
+        dir: &Path,
+        now: Millis,
+        mut each: impl FnMut(Change),
+    ) -> Result<(Self, Recovered), JournalError> {
+        fs::create_dir_all(dir).map_err(at("create", dir))?;
+        let mut recovered = Recovered::default();
+        let numbers = segment::numbers_in(dir)?;
+        for number in &numbers {
+            recovered.clean = replay(dir, *number, &mut recovered, &mut each)?;
+        }
+        let mut boot = [0; 16];
+        getrandom::fill(&mut boot).map_err(|_| JournalError::Random)?;
+        let next = numbers.last().map_or(1, |last| last + 1);
+        let segment = Segment::create(dir, next, BootId(boot), now)?;
+        let journal = Self {
+            dir: dir.into(),
+            boot: BootId(boot),
+            segment,
+            checkpoint_bytes: 0,
+            checkpoint_from: None,
+        };
+        Ok((journal, recovered))
+    }
+
+    /// Appends changes in order. After an error the tail is cut back to the last whole record.
+    pub fn append(&mut self, changes: &[Change]) -> Result<(), JournalError> {
+        record::batches(changes).try_for_each(|batch| self.segment.append(&batch))
+    }
+
+    /// Is it time to write everything anew, so that older files can go?
+    pub fn checkpoint_due(&self) -> bool {
+        let written = self.segment.bytes();
+        self.checkpoint_from.is_none()
+            && written > 2 * self.checkpoint_bytes.max(CHECKPOINT_BYTES_MIN)
+    }
+
+    /// Starts a fresh segment. Until [`Journal::end_checkpoint`] the older ones stay: a process that dies
+    /// in between finds all it needs in both.
+    pub fn begin_checkpoint(&mut self, now: Millis) -> Result<(), JournalError> {
+        if self.segment.is_empty() {
+            self.checkpoint_from = Some(self.segment.bytes());
+            return Ok(());
+        }
+        self.segment = Segment::create(&self.dir, self.segment.number() + 1, self.boot, now)?;
+        self.checkpoint_from = Some(self.segment.bytes());
+        Ok(())
+    }
+
+    /// All that matters is in this segment now: syncs it and deletes the older ones.
+    pub fn end_checkpoint(&mut self) -> Result<(), JournalError> {
+        let from = self.checkpoint_from.take().unwrap_or(0);
+        self.checkpoint_bytes = self.segment.bytes() - from;
+        self.segment.sync()?;
+        for number in segment::numbers_in(&self.dir)? {
+            if number < self.segment.number() {
+                let path = segment::path(&self.dir, number);
+                fs::remove_file(&path).map_err(at("delete", &path))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The last record of a process that ends in order.
+    pub fn close(&mut self) -> Result<(), JournalError> {
+        self.segment.append(&Record::closed())?;
+        self.segment.sync()
+    }
+
+    /// Bytes in the current segment.
+    pub fn bytes(&self) -> u64 {
+        self.segment.bytes()
+    }
+
+    pub fn boot(&self) -> BootId {
+        self.boot
+    }
+}
+
+/// Replays one segment; returns whether it ends with the record of an orderly end.
+fn replay(
+    dir: &Path,
+    number: u64,
+    recovered: &mut Recovered,
+    each: &mut impl FnMut(Change),
+) -> Result<bool, JournalError> {
+    let path = segment::path(dir, number);
+    let mut reader = SegmentReader::open(&path)?;
+    let mut clean = false;
+    while let Some(record) = reader.next_record()? {
+        clean = record.is_closed();
+        let Some(changes) = record.changes() else {
+            reader.reject();
+            break;
+        };
+        for change in changes {
+            recovered.changes += 1;
+            each(change);
+        }
+    }
+    if let Some(aside) = reader.set_rest_aside()? {
+        recovered.set_aside.push(aside);
+        clean = false;
+    }
+    Ok(clean)
+}
+
+/// Names the file and what was tried, for whoever reads the error.
+fn at<'a>(action: &'static str, path: &'a Path) -> impl Fn(io::Error) -> JournalError + 'a {
+    move |source| JournalError::Io { action, path: path.to_owned(), source }
+}

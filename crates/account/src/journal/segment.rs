@@ -1,0 +1,211 @@
+//! One file of the journal: a header that names its writer, then records.
+//! A writer cuts a torn record off again; a reader sets aside what it cannot read.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use tollkeeper_core::Millis;
+
+use super::record::{HEAD, PAYLOAD_MAX, Record, checksum};
+use super::{BootId, JournalError, at};
+
+const MAGIC: [u8; 8] = *b"TKJRNL01";
+/// Magic (8), boot id (16), number (8), created (8), CRC32 of these (4).
+const HEADER: usize = 44;
+const ENDING: &str = "tkj";
+
+#[derive(Debug)]
+pub(super) struct Segment {
+    file: File,
+    path: PathBuf,
+    number: u64,
+    bytes: u64,
+    /// Where the file is longer than `bytes` because a write failed half way.
+    torn: bool,
+}
+
+pub(super) struct SegmentReader {
+    file: BufReader<File>,
+    path: PathBuf,
+    /// Everything before this was read and is whole.
+    good: u64,
+    before_last: u64,
+    length: u64,
+}
+
+// === impl Segment ===
+
+impl Segment {
+    pub(super) fn create(
+        dir: &Path,
+        number: u64,
+        boot: BootId,
+        now: Millis,
+    ) -> Result<Self, JournalError> {
+        let path = path(dir, number);
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .map_err(at("create", &path))?;
+        let written = file.write_all(&header(number, boot, now));
+        if let Err(source) = written {
+            // A header that did not fit would be set aside as corrupt at the next start.
+            let _ = fs::remove_file(&path);
+            return Err(at("write", &path)(source));
+        }
+        Ok(Self { file, path, number, bytes: HEADER as u64, torn: false })
+    }
+
+    pub(super) fn append(&mut self, record: &Record) -> Result<(), JournalError> {
+        let bytes = record.encode();
+        let written = self.mend().and_then(|()| self.file.write_all(&bytes));
+        match written {
+            Ok(()) => {
+                self.bytes += bytes.len() as u64;
+                Ok(())
+            }
+            Err(source) => {
+                self.torn = true;
+                let _ = self.mend();
+                Err(at("write", &self.path)(source))
+            }
+        }
+    }
+
+    /// Cuts off what a failed write left behind, so that the next record starts where a reader expects it.
+    fn mend(&mut self) -> io::Result<()> {
+        if self.torn {
+            self.file.set_len(self.bytes)?;
+            self.file.seek(SeekFrom::Start(self.bytes))?;
+            self.torn = false;
+        }
+        Ok(())
+    }
+
+    pub(super) fn sync(&self) -> Result<(), JournalError> {
+        self.file.sync_data().map_err(at("sync", &self.path))
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes == HEADER as u64
+    }
+}
+
+// === impl SegmentReader ===
+
+impl SegmentReader {
+    pub(super) fn open(path: &Path) -> Result<Self, JournalError> {
+        let file = File::open(path).map_err(at("open", path))?;
+        let length = file.metadata().map_err(at("read", path))?.len();
+        let mut reader =
+            Self { file: BufReader::new(file), path: path.into(), good: 0, before_last: 0, length };
+        let mut head = [0; HEADER];
+        if reader.fill(&mut head)? && header_is_whole(&head) {
+            reader.good = HEADER as u64;
+        } else {
+            // Nothing after a broken header can be trusted to be ours.
+            reader.length = length.max(1);
+        }
+        Ok(reader)
+    }
+
+    /// The next whole record; `None` at the end, or where the file stops making sense.
+    pub(super) fn next_record(&mut self) -> Result<Option<Record>, JournalError> {
+        if self.good == 0 {
+            return Ok(None);
+        }
+        let mut head = [0; HEAD];
+        if !self.fill(&mut head)? {
+            return Ok(None);
+        }
+        let [l0, l1, l2, l3, c0, c1, c2, c3, kind] = head;
+        let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
+        let mut payload = vec![0; if length <= PAYLOAD_MAX { length } else { 0 }];
+        let whole = length <= PAYLOAD_MAX && self.fill(&mut payload)?;
+        if !whole || checksum(kind, &payload) != u32::from_le_bytes([c0, c1, c2, c3]) {
+            return Ok(None);
+        }
+        self.before_last = self.good;
+        self.good += (HEAD + length) as u64;
+        Ok(Some(Record { kind, payload }))
+    }
+
+    /// The last record was whole but means nothing: what begins with it is set aside too.
+    pub(super) fn reject(&mut self) {
+        self.good = self.before_last;
+    }
+
+    /// Copies what could not be read into a file beside this one, and cuts it off here.
+    pub(super) fn set_rest_aside(mut self) -> Result<Option<PathBuf>, JournalError> {
+        if self.good >= self.length {
+            return Ok(None);
+        }
+        let aside = self.path.with_extension("corrupt");
+        if self.good == 0 {
+            fs::rename(&self.path, &aside).map_err(at("rename", &self.path))?;
+            return Ok(Some(aside));
+        }
+        let mut rest = Vec::new();
+        self.file.seek(SeekFrom::Start(self.good)).map_err(at("read", &self.path))?;
+        self.file.read_to_end(&mut rest).map_err(at("read", &self.path))?;
+        fs::write(&aside, rest).map_err(at("write", &aside))?;
+        let file =
+            OpenOptions::new().write(true).open(&self.path).map_err(at("open", &self.path))?;
+        file.set_len(self.good).map_err(at("cut", &self.path))?;
+        Ok(Some(aside))
+    }
+
+    /// False when the file ends before the buffer is full.
+    fn fill(&mut self, buffer: &mut [u8]) -> Result<bool, JournalError> {
+        match self.file.read_exact(buffer) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+            Err(source) => Err(at("read", &self.path)(source)),
+        }
+    }
+}
+
+// === files ===
+
+pub(super) fn path(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("{number:012}.{ENDING}"))
+}
+
+/// The numbers of all segments, oldest first.
+pub(super) fn numbers_in(dir: &Path) -> Result<Vec<u64>, JournalError> {
+    let mut numbers = Vec::new();
+    for entry in fs::read_dir(dir).map_err(at("list", dir))? {
+        let path = entry.map_err(at("list", dir))?.path();
+        let ours = path.extension().is_some_and(|ending| ending == ENDING);
+        numbers.extend(
+            path.file_stem().filter(|_| ours).and_then(|stem| stem.to_str()?.parse::<u64>().ok()),
+        );
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+fn header(number: u64, boot: BootId, now: Millis) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEADER);
+    bytes.extend(MAGIC);
+    bytes.extend(boot.0);
+    bytes.extend(number.to_le_bytes());
+    bytes.extend(now.0.to_le_bytes());
+    bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
+    bytes
+}
+
+fn header_is_whole(bytes: &[u8; HEADER]) -> bool {
+    let (body, crc) = bytes.split_at(HEADER - 4);
+    bytes.starts_with(&MAGIC) && crc32fast::hash(body).to_le_bytes() == *crc
+}

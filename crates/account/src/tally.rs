@@ -1,0 +1,117 @@
+//! Counts of what one thread answered. Every thread writes its own page; a reader adds the pages up.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::histogram::{Histogram, HistogramReading};
+
+/// What was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Limit,
+    MultiLimit,
+    Peek,
+}
+
+/// What was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    Valid,
+    RateLimited,
+}
+
+/// Statuses run from 100 to 599.
+const STATUSES: usize = 500;
+
+#[derive(Debug)]
+pub struct Tally {
+    checks: [[AtomicU64; Code::ALL.len()]; Kind::ALL.len()],
+    /// From status 100 on; the first one also takes what is no status.
+    responses: [AtomicU64; STATUSES],
+    cache_reads: [[AtomicU64; 3]; 2],
+    pub decisions: Histogram,
+}
+
+/// The sum of all pages at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    pub checks: [[u64; Code::ALL.len()]; Kind::ALL.len()],
+    /// How often each status was answered, for those that were.
+    pub responses: BTreeMap<u16, u64>,
+    /// By cache (root key, namespace) and freshness (fresh, stale, miss).
+    pub cache_reads: [[u64; 3]; 2],
+    pub decisions: HistogramReading,
+}
+
+// === impl Kind, Code ===
+
+impl Kind {
+    pub const ALL: [Self; 3] = [Self::Limit, Self::MultiLimit, Self::Peek];
+
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Limit => "limit",
+            Self::MultiLimit => "multi_limit",
+            Self::Peek => "peek",
+        }
+    }
+}
+
+impl Code {
+    pub const ALL: [Self; 2] = [Self::Valid, Self::RateLimited];
+
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Valid => "valid",
+            Self::RateLimited => "rate_limited",
+        }
+    }
+}
+
+// === impl Tally ===
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self {
+            checks: Default::default(),
+            responses: [const { AtomicU64::new(0) }; STATUSES],
+            cache_reads: Default::default(),
+            decisions: Histogram::default(),
+        }
+    }
+}
+
+impl Tally {
+    pub(crate) fn check(&self, kind: Kind, code: Code) {
+        self.checks[kind as usize][code as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn response(&self, status: u16) {
+        let at = usize::from(status).checked_sub(100).filter(|at| *at < STATUSES).unwrap_or(0);
+        self.responses[at].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn cache_read(&self, cache: usize, freshness: usize) {
+        if let Some(count) = self.cache_reads.get(cache).and_then(|row| row.get(freshness)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn add_to(&self, reading: &mut Reading) {
+        for (sum, count) in reading.checks.iter_mut().flatten().zip(self.checks.iter().flatten()) {
+            *sum += count.load(Ordering::Relaxed);
+        }
+        for (status, count) in (100..).zip(&self.responses) {
+            let count = count.load(Ordering::Relaxed);
+            if count > 0 {
+                *reading.responses.entry(status).or_default() += count;
+            }
+        }
+        for (sum, count) in
+            reading.cache_reads.iter_mut().flatten().zip(self.cache_reads.iter().flatten())
+        {
+            *sum += count.load(Ordering::Relaxed);
+        }
+        self.decisions.add_to(&mut reading.decisions);
+    }
+}

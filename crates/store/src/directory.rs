@@ -1,0 +1,151 @@
+//! Root keys and namespaces as the engine asks for them, and the namespaces it makes on the way.
+//! Reads go to the readers, so a long write never holds up a key or a namespace.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use tollkeeper_core::{Override, Permissions};
+use tollkeeper_decide::{
+    Directory, KeyHash, Loading, NamespaceRecord, OriginError, RootKey, Tenant,
+};
+
+use crate::overrides::OverrideRow;
+use crate::{Fault, Store, StoreError, ids};
+
+/// A root key with the tenant it acts for: one answer, so that the two always fit together.
+#[derive(sqlx::FromRow)]
+struct RootKeyRow {
+    id: String,
+    permissions: String,
+    enabled: bool,
+    tenant_id: String,
+    tenant_slug: String,
+    tenant_enabled: bool,
+}
+
+/// A namespace next to one of its overrides, or next to none.
+#[derive(sqlx::FromRow)]
+struct NamespaceRow {
+    namespace_id: String,
+    namespace_name: String,
+    deleted_at: Option<i64>,
+    id: Option<String>,
+    identifier: Option<String>,
+    quota: Option<i64>,
+    duration_ms: Option<i64>,
+    created_at: Option<i64>,
+}
+
+// === impl Directory ===
+
+impl Directory for Store {
+    fn root_key(&self, hash: KeyHash) -> Loading<Option<RootKey>> {
+        let store = self.clone();
+        loading(async move { store.find_root_key(hash).await })
+    }
+
+    fn namespace(&self, tenant_id: &str, name_or_id: &str) -> Loading<Option<NamespaceRecord>> {
+        let (store, tenant_id, name_or_id) =
+            (self.clone(), tenant_id.to_owned(), name_or_id.to_owned());
+        loading(async move { store.find_namespace(&tenant_id, &name_or_id).await })
+    }
+
+    fn create_namespace(&self, tenant_id: &str, name: &str) -> Loading<()> {
+        let (store, tenant_id, name) = (self.clone(), tenant_id.to_owned(), name.to_owned());
+        loading(async move { store.make_namespace(&tenant_id, &name).await })
+    }
+}
+
+/// An answer for the engine. What the database said goes to the log here, because the engine's
+/// error has no room for it.
+pub(crate) fn loading<T>(
+    work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+) -> Loading<T> {
+    Box::pin(async move {
+        work.await.map_err(|error| {
+            let cause = std::error::Error::source(&error).map(tracing::field::display);
+            tracing::warn!(%error, cause, "the store did not answer the engine");
+            OriginError::from(error)
+        })
+    })
+}
+
+// === impl Store ===
+
+impl Store {
+    async fn find_root_key(&self, hash: KeyHash) -> Result<Option<RootKey>, StoreError> {
+        const FIND: &str = "SELECT k.id, k.permissions, k.enabled,
+                t.id AS tenant_id, t.slug AS tenant_slug, t.enabled AS tenant_enabled
+            FROM root_keys k JOIN tenants t ON t.id = k.tenant_id WHERE k.hash = $1";
+        let found: Option<RootKeyRow> =
+            sqlx::query_as(FIND).bind(hash.0.as_slice()).fetch_optional(&self.read).await?;
+        Ok(found.map(RootKey::try_from).transpose()?)
+    }
+
+    /// One statement, so that the overrides are those of the same moment as the namespace.
+    async fn find_namespace(
+        &self,
+        tenant_id: &str,
+        name_or_id: &str,
+    ) -> Result<Option<NamespaceRecord>, StoreError> {
+        const FIND: &str = "WITH found AS (
+                SELECT id, name, deleted_at FROM namespaces
+                WHERE tenant_id = $1 AND (id = $2 OR name = $2)
+                ORDER BY CASE WHEN id = $2 THEN 0 ELSE 1 END LIMIT 1)
+            SELECT f.id AS namespace_id, f.name AS namespace_name, f.deleted_at,
+                o.id, o.identifier, o.quota, o.duration_ms, o.created_at
+            FROM found f LEFT JOIN overrides o
+                ON o.tenant_id = $1 AND o.namespace_id = f.id AND f.deleted_at IS NULL";
+        let rows: Vec<NamespaceRow> =
+            sqlx::query_as(FIND).bind(tenant_id).bind(name_or_id).fetch_all(&self.read).await?;
+        Ok(gather(rows)?)
+    }
+
+    /// A name that is taken stays with whoever has it, also when that namespace was deleted.
+    async fn make_namespace(&self, tenant_id: &str, name: &str) -> Result<(), StoreError> {
+        const MAKE: &str = "INSERT INTO namespaces (id, tenant_id, name) VALUES ($1, $2, $3)
+            ON CONFLICT (tenant_id, name) DO NOTHING";
+        let id = ids::fresh(ids::NAMESPACE)?;
+        sqlx::query(MAKE).bind(id).bind(tenant_id).bind(name).execute(&self.write).await?;
+        Ok(())
+    }
+}
+
+fn gather(rows: Vec<NamespaceRow>) -> Result<Option<NamespaceRecord>, Fault> {
+    let Some(first) = rows.first() else { return Ok(None) };
+    let (id, name) =
+        (Arc::from(first.namespace_id.as_str()), Arc::from(first.namespace_name.as_str()));
+    let deleted = first.deleted_at.is_some();
+    let overrides = rows.into_iter().filter_map(NamespaceRow::into_override);
+    let overrides = overrides.map(Override::try_from).collect::<Result<_, _>>()?;
+    Ok(Some(NamespaceRecord { id, name, deleted, overrides }))
+}
+
+// === impl NamespaceRow ===
+
+impl NamespaceRow {
+    fn into_override(self) -> Option<OverrideRow> {
+        Some(OverrideRow {
+            id: self.id?,
+            identifier: self.identifier?,
+            quota: self.quota?,
+            duration_ms: self.duration_ms?,
+            created_at: self.created_at?,
+        })
+    }
+}
+
+// === impl RootKeyRow ===
+
+impl TryFrom<RootKeyRow> for RootKey {
+    type Error = Fault;
+
+    fn try_from(row: RootKeyRow) -> Result<Self, Fault> {
+        let grants: Vec<String> =
+            serde_json::from_str(&row.permissions).map_err(|_| Fault::Unreadable("root key"))?;
+        let permissions: Permissions = grants.iter().map(String::as_str).collect();
+        let (id, slug) = (Arc::from(row.tenant_id), Arc::from(row.tenant_slug));
+        let tenant = Tenant { id, slug, enabled: row.tenant_enabled };
+        Ok(Self { id: Arc::from(row.id), tenant, permissions, enabled: row.enabled })
+    }
+}

@@ -1,0 +1,146 @@
+//! Why the database did not do what it was asked, told apart by what a person has to do about it.
+//! The only place that knows SQLite's result codes.
+
+use std::io;
+
+use sqlx::migrate::MigrateError;
+
+use crate::sqlite::{BUSY_TIMEOUT, SCHEMA};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    #[error("its folder does not exist: create it, or set TOLLKEEPER_DATA_DIR to one that does")]
+    FolderMissing,
+    #[error(
+        "the file or its folder cannot be written: give this user write access, or set TOLLKEEPER_DATA_DIR to a folder it may write"
+    )]
+    NotWritable,
+    #[error("the disk is full: free some space and try again; nothing was written by halves")]
+    Full,
+    #[error(
+        "it is not a database, or a damaged one: restore a backup, or move it away to start empty"
+    )]
+    NotADatabase,
+    #[error(
+        "its schema is version {found} and this program knows {known}: run the newer program that last opened it"
+    )]
+    NewerSchema { found: i64, known: i64 },
+    #[error(
+        "step {0} of its schema is not the one this program knows: run the build that made it, or restore a backup"
+    )]
+    OtherSchema(i64),
+    #[error("somebody held it for more than {} s: stop the other process, or try again", BUSY_TIMEOUT.as_secs())]
+    Busy,
+    #[error("the database was closed: the server is stopping")]
+    Closed,
+    #[error("a stored {0} cannot be read, something else changed it: restore a backup")]
+    Unreadable(&'static str),
+    #[error("the system gave no random bytes")]
+    NoRandomness,
+    #[error("the database failed")]
+    Database(#[source] sqlx::Error),
+}
+
+// === impl Fault ===
+
+impl Fault {
+    /// Waiting alone can cure it. A full disk does not count: somebody has to make room.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Busy)
+    }
+
+    /// The low byte is the family; the bits above it tell its members apart.
+    fn of_code(code: i32) -> Option<Self> {
+        // A full disk shows here first: the shared memory of the write-ahead log cannot grow.
+        const IOERR_SHMSIZE: i32 = 4874;
+        match (code, code & 0xff) {
+            (IOERR_SHMSIZE, _) | (_, 13) => Some(Self::Full),
+            (_, 5 | 6) => Some(Self::Busy),
+            (_, 3 | 8 | 14) => Some(Self::NotWritable),
+            (_, 11 | 26) => Some(Self::NotADatabase),
+            _ => None,
+        }
+    }
+}
+
+impl From<sqlx::Error> for Fault {
+    fn from(error: sqlx::Error) -> Self {
+        let known = match &error {
+            sqlx::Error::Database(from) => {
+                from.code().and_then(|code| code.parse().ok()).and_then(Self::of_code)
+            }
+            sqlx::Error::PoolTimedOut => Some(Self::Busy),
+            sqlx::Error::PoolClosed => Some(Self::Closed),
+            _ => None,
+        };
+        known.unwrap_or(Self::Database(error))
+    }
+}
+
+impl From<MigrateError> for Fault {
+    fn from(error: MigrateError) -> Self {
+        let known = SCHEMA.iter().map(|step| step.version).max().unwrap_or(0);
+        match error {
+            MigrateError::VersionMissing(found) if found > known => {
+                Self::NewerSchema { found, known }
+            }
+            MigrateError::VersionMissing(step) | MigrateError::VersionMismatch(step) => {
+                Self::OtherSchema(step)
+            }
+            MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => error.into(),
+            other => Self::Database(sqlx::Error::Migrate(Box::new(other))),
+        }
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        use io::ErrorKind as Kind;
+        match error.kind() {
+            Kind::NotFound | Kind::NotADirectory => Self::FolderMissing,
+            Kind::PermissionDenied | Kind::ReadOnlyFilesystem => Self::NotWritable,
+            Kind::StorageFull | Kind::QuotaExceeded => Self::Full,
+            Kind::IsADirectory => Self::NotADatabase,
+            _ => Self::Database(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_member_of_a_family_of_result_codes_is_told_as_the_family() {
+        for (code, text) in [
+            (5, "Busy"),
+            (517, "Busy"),
+            (8, "NotWritable"),
+            (1544, "NotWritable"),
+            (14, "NotWritable"),
+            (13, "Full"),
+            (4874, "Full"),
+            (11, "NotADatabase"),
+            (26, "NotADatabase"),
+        ] {
+            let fault = Fault::of_code(code).map(|fault| format!("{fault:?}"));
+            assert_eq!(fault.as_deref(), Some(text), "{code}");
+        }
+        assert!(Fault::of_code(1).is_none());
+    }
+
+    #[test]
+    fn only_a_held_database_is_worth_another_try() {
+        assert!(Fault::from(sqlx::Error::PoolTimedOut).is_transient());
+        assert!(!Fault::from(sqlx::Error::PoolClosed).is_transient());
+        assert!(!Fault::from(io::Error::from(io::ErrorKind::StorageFull)).is_transient());
+    }
+
+    #[test]
+    fn what_the_database_said_is_in_the_source_and_not_in_the_text() {
+        let fault = Fault::from(sqlx::Error::Protocol("near SELECT".into()));
+        assert!(!fault.to_string().contains("SELECT"));
+        let source = std::error::Error::source(&fault).map(ToString::to_string);
+        assert!(source.is_some_and(|text| text.contains("SELECT")));
+    }
+}

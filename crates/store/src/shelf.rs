@@ -1,0 +1,156 @@
+//! Cells that the engine's table has no room for. Their keys are hashes that hold tenant, namespace
+//! and identifier already, so no name and no tenant is ever stored with them.
+
+use std::collections::HashMap;
+
+use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
+use tollkeeper_core::Millis;
+use tollkeeper_decide::{CellKey, Loading, ParkedCell, Shelf, Which};
+
+use crate::directory::loading;
+use crate::parked::{ParkedRow, key_bytes, key_of};
+use crate::{Store, StoreError};
+
+/// Six values a row: well under the 32,766 that one statement of SQLite may bind.
+const PUT_ROWS: usize = 500;
+
+const FIND_KEYS: usize = 1000;
+
+/// So many rows are some ten milliseconds of deleting, after which other writers get their turn.
+const SWEEP_ROWS: u64 = 10_000;
+
+/// A page of keys: 160 kB at a time, however many cells are parked.
+const LIST_KEYS: usize = 10_000;
+
+// === impl Shelf ===
+
+impl Shelf for Store {
+    fn put(&self, cells: Vec<ParkedCell>) -> Loading<()> {
+        let store = self.clone();
+        loading(async move { store.park(&cells).await })
+    }
+
+    fn find(&self, keys: Vec<CellKey>) -> Loading<Vec<ParkedCell>> {
+        let store = self.clone();
+        loading(async move { store.find_parked(&keys).await })
+    }
+
+    fn remove(&self, which: Which) -> Loading<u64> {
+        let store = self.clone();
+        loading(async move { store.remove_parked(which).await })
+    }
+
+    fn sweep(&self, now: Millis) -> Loading<Vec<CellKey>> {
+        let store = self.clone();
+        loading(async move {
+            store.forget_idle(now).await?;
+            store.parked_keys().await
+        })
+    }
+}
+
+// === impl Store ===
+
+impl Store {
+    async fn park(&self, cells: &[ParkedCell]) -> Result<(), StoreError> {
+        if cells.is_empty() {
+            return Ok(());
+        }
+        let newest = newest_of_each(cells);
+        let mut change = self.change().await?;
+        for chunk in newest.chunks(PUT_ROWS) {
+            upsert(&mut change, chunk).await?;
+        }
+        Ok(change.commit().await?)
+    }
+
+    async fn find_parked(&self, keys: &[CellKey]) -> Result<Vec<ParkedCell>, StoreError> {
+        let mut cells = Vec::new();
+        for chunk in keys.chunks(FIND_KEYS) {
+            let mut find = QueryBuilder::<Sqlite>::new(
+                "SELECT key, namespace, idle_at_s, fill, state FROM parked_cells WHERE key IN (",
+            );
+            let mut list = find.separated(", ");
+            for key in chunk {
+                list.push_bind(key_bytes(*key));
+            }
+            find.push(")");
+            let rows: Vec<ParkedRow> =
+                find.build_query_as().persistent(false).fetch_all(&self.read).await?;
+            for row in rows {
+                cells.push(row.try_into()?);
+            }
+        }
+        Ok(cells)
+    }
+
+    async fn remove_parked(&self, which: Which) -> Result<u64, StoreError> {
+        const OF_SUBJECT: &str = "DELETE FROM parked_cells WHERE subject = $1";
+        const OF_NAMESPACE: &str = "DELETE FROM parked_cells WHERE namespace = $1";
+        let (delete, tag) = match which {
+            Which::Subject(subject) => (OF_SUBJECT, subject),
+            Which::Namespace(namespace) => (OF_NAMESPACE, namespace),
+        };
+        let removed = sqlx::query(delete).bind(tag.cast_signed()).execute(&self.write).await?;
+        Ok(removed.rows_affected())
+    }
+
+    /// A cell is idle from the start of its second on.
+    async fn forget_idle(&self, now: Millis) -> Result<(), StoreError> {
+        const FORGET: &str = "DELETE FROM parked_cells WHERE key IN
+            (SELECT key FROM parked_cells WHERE idle_at_s <= $1 LIMIT $2)";
+        let now_s = (now.0 / 1000).cast_signed();
+        loop {
+            let rows = SWEEP_ROWS.cast_signed();
+            let forgotten = sqlx::query(FORGET).bind(now_s).bind(rows).execute(&self.write).await?;
+            if forgotten.rows_affected() < SWEEP_ROWS {
+                return Ok(());
+            }
+        }
+    }
+
+    /// In one read transaction: a cell that is put meanwhile may be missing, but none that was there.
+    async fn parked_keys(&self) -> Result<Vec<CellKey>, StoreError> {
+        const LIST: &str = "SELECT key FROM parked_cells WHERE key > $1 ORDER BY key LIMIT $2";
+        let mut moment = self.read.begin().await?;
+        let mut keys = Vec::new();
+        let mut after = Vec::new();
+        loop {
+            let page: Vec<Vec<u8>> = sqlx::query_scalar(LIST)
+                .bind(after)
+                .bind(i64::try_from(LIST_KEYS).unwrap_or(i64::MAX))
+                .fetch_all(&mut *moment)
+                .await?;
+            for key in &page {
+                keys.push(key_of(key)?);
+            }
+            match page.into_iter().nth(LIST_KEYS - 1) {
+                Some(last) => after = last,
+                None => return Ok(keys),
+            }
+        }
+    }
+}
+
+/// One statement must not write one row twice; of two states of a cell the later one counts.
+fn newest_of_each(cells: &[ParkedCell]) -> Vec<&ParkedCell> {
+    let newest: HashMap<CellKey, &ParkedCell> = cells.iter().map(|cell| (cell.key, cell)).collect();
+    newest.into_values().collect()
+}
+
+async fn upsert(change: &mut SqliteConnection, cells: &[&ParkedCell]) -> Result<(), StoreError> {
+    let mut put = QueryBuilder::<Sqlite>::new(
+        "INSERT INTO parked_cells (key, subject, namespace, idle_at_s, fill, state) ",
+    );
+    put.push_values(cells, |mut row, cell| {
+        let ParkedRow { key, namespace, idle_at_s, fill, state } = ParkedRow::from(*cell);
+        row.push_bind(key).push_bind(cell.key.subject.cast_signed());
+        row.push_bind(namespace).push_bind(idle_at_s).push_bind(fill).push_bind(state);
+    });
+    put.push(
+        " ON CONFLICT (key) DO UPDATE SET namespace = excluded.namespace,
+            idle_at_s = excluded.idle_at_s, fill = excluded.fill, state = excluded.state",
+    );
+    put.build().persistent(false).execute(change).await?;
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! The first tenant and the operator's key: made once, kept, replaced, and never stored as text.
+
+use tollkeeper_core::Millis;
+use tollkeeper_decide::{Directory, KeyHash};
+use tollkeeper_store::{BootstrapKey, KeyOrigin, Store, StoreError};
+
+use crate::{FIRST_KEY, Fresh, NOW};
+
+const SECOND_KEY: KeyHash = KeyHash([0xb2; 32]);
+
+#[tokio::test]
+async fn a_fresh_store_has_no_bootstrap_key_until_it_is_given_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("tollkeeper.db")).await.unwrap();
+    assert!(!store.has_generated_key().await.unwrap());
+    let made = store.bootstrap(FIRST_KEY, 1, KeyOrigin::Generated, NOW).await.unwrap();
+    assert_eq!(made.key, BootstrapKey::Made);
+    assert!(made.tenant_id.starts_with("ws_"));
+    assert!(store.has_generated_key().await.unwrap());
+}
+
+#[tokio::test]
+async fn the_bootstrap_key_may_do_everything_in_the_default_tenant() {
+    let fresh = Fresh::new().await;
+    let key = fresh.store.root_key(FIRST_KEY).await.unwrap().unwrap();
+    assert!(key.enabled && key.tenant.enabled);
+    assert_eq!(&*key.tenant.slug, "default");
+    assert_eq!(*key.tenant.id, *fresh.tenant_id);
+    assert!(key.permissions.allow("ratelimit", "rlns_any", "limit"));
+}
+
+#[tokio::test]
+async fn the_same_key_at_a_later_start_changes_nothing() {
+    let fresh = Fresh::new().await;
+    let first = fresh.store.root_key(FIRST_KEY).await.unwrap().unwrap();
+    fresh.store.close().await;
+    let store = Store::open(&fresh.path()).await.unwrap();
+    let again =
+        store.bootstrap(FIRST_KEY, 1, KeyOrigin::Generated, Millis(NOW.0 + 1)).await.unwrap();
+    assert_eq!(again.key, BootstrapKey::Kept);
+    assert_eq!(again.tenant_id, fresh.tenant_id);
+    assert_eq!(*again.root_key_id, *first.id);
+    assert_eq!(count(&fresh, "SELECT COUNT(*) FROM root_keys").await, 1);
+    let created_at = count(&fresh, "SELECT created_at FROM root_keys").await;
+    assert_eq!(created_at, NOW.0.cast_signed());
+}
+
+#[tokio::test]
+async fn another_key_at_a_later_start_replaces_the_first_which_stops_working() {
+    let fresh = Fresh::new().await;
+    let replaced = fresh.store.bootstrap(SECOND_KEY, 2, KeyOrigin::Generated, NOW).await.unwrap();
+    assert_eq!(replaced.key, BootstrapKey::Replaced);
+    assert!(fresh.store.root_key(FIRST_KEY).await.unwrap().is_none());
+    assert!(fresh.store.root_key(SECOND_KEY).await.unwrap().is_some());
+    assert_eq!(count(&fresh, "SELECT pepper_id FROM root_keys").await, 2);
+}
+
+#[tokio::test]
+async fn a_given_key_is_nothing_that_a_start_without_it_could_go_on_with() {
+    let fresh = Fresh::new().await;
+    fresh.store.bootstrap(SECOND_KEY, 1, KeyOrigin::Given, NOW).await.unwrap();
+    assert!(!fresh.store.has_generated_key().await.unwrap());
+    fresh.store.bootstrap(FIRST_KEY, 1, KeyOrigin::Generated, NOW).await.unwrap();
+    assert!(fresh.store.has_generated_key().await.unwrap());
+}
+
+#[tokio::test]
+async fn two_starts_at_once_make_one_tenant_and_one_key() {
+    let fresh = Fresh::new().await;
+    let other = Store::open(&fresh.path()).await.unwrap();
+    let (a, b) = tokio::join!(
+        fresh.store.bootstrap(SECOND_KEY, 1, KeyOrigin::Generated, NOW),
+        other.bootstrap(SECOND_KEY, 1, KeyOrigin::Generated, NOW)
+    );
+    assert_eq!(a.unwrap().root_key_id, b.unwrap().root_key_id);
+    assert_eq!(count(&fresh, "SELECT COUNT(*) FROM tenants").await, 1);
+    assert_eq!(count(&fresh, "SELECT COUNT(*) FROM root_keys").await, 1);
+}
+
+#[tokio::test]
+async fn a_key_that_belongs_to_a_tenant_cannot_become_the_bootstrap_key() {
+    let fresh = Fresh::new().await;
+    let tenant = fresh.second_tenant().await;
+    let mut beside = fresh.beside().await;
+    sqlx::query(
+        "INSERT INTO root_keys (id, tenant_id, hash, pepper_id, name, permissions, created_at)
+         VALUES ('rk_b', $1, $2, 1, 'b', '[]', 1)",
+    )
+    .bind(tenant)
+    .bind(SECOND_KEY.0.as_slice())
+    .execute(&mut beside)
+    .await
+    .unwrap();
+    let refused = fresh.store.bootstrap(SECOND_KEY, 1, KeyOrigin::Generated, NOW).await;
+    assert!(matches!(refused, Err(StoreError::RootKeyTaken)));
+    assert!(fresh.store.root_key(FIRST_KEY).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_disabled_tenant_or_key_is_told_as_disabled_and_not_as_unknown() {
+    let fresh = Fresh::new().await;
+    let mut beside = fresh.beside().await;
+    sqlx::query("UPDATE tenants SET enabled = FALSE").execute(&mut beside).await.unwrap();
+    sqlx::query("UPDATE root_keys SET enabled = FALSE").execute(&mut beside).await.unwrap();
+    let key = fresh.store.root_key(FIRST_KEY).await.unwrap().unwrap();
+    assert!(!key.enabled && !key.tenant.enabled);
+}
+
+#[tokio::test]
+async fn only_the_hash_of_a_root_key_is_in_the_files() {
+    let fresh = Fresh::new().await;
+    let files: Vec<u8> = std::fs::read_dir(fresh.folder.path())
+        .unwrap()
+        .flat_map(|file| std::fs::read(file.unwrap().path()).unwrap())
+        .collect();
+    let found = |needle: &[u8]| files.windows(needle.len()).any(|bytes| bytes == needle);
+    assert!(found(&FIRST_KEY.0), "the hash is where it is looked for");
+    // All the store is ever given is the hash, so what a row holds beside it is known by name.
+    let columns: Vec<String> =
+        sqlx::query_scalar("SELECT name FROM pragma_table_info('root_keys') ORDER BY cid")
+            .fetch_all(&mut fresh.beside().await)
+            .await
+            .unwrap();
+    let expected = [
+        "id",
+        "tenant_id",
+        "hash",
+        "pepper_id",
+        "name",
+        "permissions",
+        "operator",
+        "enabled",
+        "created_at",
+    ];
+    assert_eq!(columns, expected);
+}
+
+async fn count(fresh: &Fresh, question: &'static str) -> i64 {
+    sqlx::query_scalar(question).fetch_one(&mut fresh.beside().await).await.unwrap()
+}

@@ -1,0 +1,80 @@
+//! Turns a description into JSON Schema 2020-12, as `OpenAPI` 3.1 wants it.
+//! It adds nothing of its own: what stands here is what `faults` enforces.
+
+use serde_json::{Map, Value, json};
+
+use crate::schema::{Chars, Object, Shape, Whole};
+
+impl Shape {
+    pub fn json_schema(&self) -> Value {
+        match self {
+            Self::Integer(Whole { min, max }) => {
+                json!({"type": "integer", "minimum": min, "maximum": max})
+            }
+            Self::Text(Chars { min, max }) => {
+                json!({"type": "string", "minLength": min, "maxLength": max})
+            }
+            Self::Choice(words) => json!({"type": "string", "enum": words}),
+            Self::Flag => json!({"type": "boolean"}),
+            Self::List { of, min, max } => {
+                json!({"type": "array", "items": of.json_schema(), "minItems": min, "maxItems": max})
+            }
+            Self::Object(object) => object_schema(object),
+        }
+    }
+}
+
+fn object_schema(object: &Object) -> Value {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for field in object.fields {
+        let mut schema = field.shape.json_schema();
+        schema["description"] = json!(field.about);
+        properties.insert(field.name.to_owned(), schema);
+        if field.is_required() {
+            required.push(field.name);
+        }
+    }
+    let mut schema =
+        json!({"type": "object", "properties": properties, "additionalProperties": false});
+    // An empty `required` list is legal in 2020-12 but trips older generators.
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    if let Some(rule) = object.rule {
+        schema["description"] = json!(rule.about);
+    }
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::schema::Described;
+    use crate::{Empty, LimitRequest, MultiLimitRequest};
+
+    #[test]
+    fn the_document_names_bounds_required_fields_and_refuses_others() {
+        let schema = LimitRequest::SHAPE.json_schema();
+        assert_eq!(schema["additionalProperties"], false);
+        assert_eq!(schema["required"], json!(["namespace", "identifier", "limit", "duration"]));
+        assert_eq!(schema["properties"]["duration"]["minimum"], 1000);
+        assert_eq!(schema["properties"]["duration"]["maximum"], 2_592_000_000_u64);
+        assert_eq!(schema["properties"]["namespace"]["maxLength"], 512);
+        assert_eq!(schema["properties"]["onOutage"]["enum"], json!(["share", "allow", "deny"]));
+        assert!(schema["description"].as_str().is_some_and(|about| about.contains("10000")));
+    }
+
+    #[test]
+    fn a_list_carries_the_schema_of_its_entries() {
+        let schema = MultiLimitRequest::SHAPE.json_schema();
+        assert_eq!((&schema["minItems"], &schema["maxItems"]), (&json!(1), &json!(100)));
+        assert_eq!(schema["items"], LimitRequest::SHAPE.json_schema());
+    }
+
+    #[test]
+    fn an_object_without_required_fields_has_no_required_list() {
+        assert!(Empty::SHAPE.json_schema().get("required").is_none());
+    }
+}

@@ -1,0 +1,96 @@
+//! From bytes to a checked request. A good body is parsed once, borrowed, without looking at its description;
+//! only a bad one is parsed again to name everything wrong with it. It never panics and never recurses unbounded.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::envelope::FieldError;
+use crate::object_only::ObjectOnly;
+use crate::schema::{Described, Shape};
+
+/// Deeper than any body of the API by far; keeps hostile nesting away from the recursive parser.
+pub const DEPTH_MAX: usize = 32;
+
+/// A request body: typed for the fast path, described for everything else.
+pub trait Request<'a>: Deserialize<'a> + Described {
+    /// Whether the numbers and texts are within the description's bounds. Types and names are serde's part.
+    fn within_bounds(&self) -> bool;
+}
+
+/// The request in `body`, or everything wrong with it; the list of faults is never empty.
+pub fn parse<'a, T: Request<'a>>(body: &'a [u8]) -> Result<T, Vec<FieldError>> {
+    let refused = match read::<T>(body) {
+        Ok(request) if request.within_bounds() => return Ok(request),
+        Ok(_) => None,
+        Err(error) => Some(error),
+    };
+    Err(explain(&T::SHAPE, body, refused))
+}
+
+fn read<'a, T: Request<'a>>(body: &'a [u8]) -> Result<T, serde_json::Error> {
+    let mut json = serde_json::Deserializer::from_slice(body);
+    let request = T::deserialize(ObjectOnly(&mut json))?;
+    json.end()?;
+    Ok(request)
+}
+
+#[cold]
+fn explain(shape: &Shape, body: &[u8], refused: Option<serde_json::Error>) -> Vec<FieldError> {
+    if body.trim_ascii().is_empty() {
+        return vec![at_body("Is empty.", format!("Send {} as JSON.", shape.expectation()))];
+    }
+    if nests_too_deep(body) {
+        return vec![at_body(
+            format!("Nests deeper than {DEPTH_MAX} levels."),
+            format!("Send {}.", shape.expectation()),
+        )];
+    }
+    let value: Value = match serde_json::from_slice(body) {
+        Ok(value) => value,
+        // serde_json's text ends with "at line … column …".
+        Err(error) => {
+            return vec![at_body(
+                format!("Is not valid JSON: {error}."),
+                "Send valid JSON in UTF-8.",
+            )];
+        }
+    };
+    let faults = shape.faults(&value);
+    if !faults.is_empty() {
+        return faults;
+    }
+    // A repeated field is lost in `Value`, where the last one wins; serde's own text names it.
+    let message = refused
+        .map_or_else(|| String::from("Is out of bounds."), |error| format!("Is refused: {error}."));
+    vec![at_body(message, "Send every field once.")]
+}
+
+fn at_body(message: impl Into<String>, fix: impl Into<String>) -> FieldError {
+    FieldError::new("body", message, fix)
+}
+
+/// Counts brackets outside of strings. Broken JSON may be counted wrong; the parser behind this has its own limit.
+fn nests_too_deep(body: &[u8]) -> bool {
+    let mut depth = 0_usize;
+    let mut bytes = body.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => skip_string(&mut bytes),
+            b'[' | b'{' if depth == DEPTH_MAX => return true,
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
+fn skip_string(bytes: &mut std::slice::Iter<'_, u8>) {
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => return,
+            b'\\' => drop(bytes.next()),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! One description per body. It names every fault of a bad body, becomes the `OpenAPI` document, and holds the bounds
+//! that the fast path checks. Descriptions are constants; this file never looks at a request.
+
+use serde_json::{Map, Value};
+
+/// Integers above this are not exact in JavaScript, where many callers live.
+pub const INTEGER_MAX: u64 = (1 << 53) - 1;
+
+/// A body whose shape is described.
+pub trait Described {
+    const SHAPE: Shape;
+}
+
+/// What a JSON value may look like.
+#[derive(Debug, Clone, Copy)]
+pub enum Shape {
+    Integer(Whole),
+    Text(Chars),
+    Choice(&'static [&'static str]),
+    Flag,
+    List { of: &'static Shape, min: usize, max: usize },
+    Object(&'static Object),
+}
+
+/// Bounds of an integer, both included.
+#[derive(Debug, Clone, Copy)]
+pub struct Whole {
+    pub min: u64,
+    pub max: u64,
+}
+
+impl Whole {
+    pub const fn holds(self, number: u64) -> bool {
+        self.min <= number && number <= self.max
+    }
+}
+
+/// Bounds of a text in characters, not bytes, both included.
+#[derive(Debug, Clone, Copy)]
+pub struct Chars {
+    pub min: usize,
+    pub max: usize,
+}
+
+impl Chars {
+    pub fn holds(self, text: &str) -> bool {
+        // A text has at most as many characters as bytes, so short ones need no counting.
+        let few_enough = text.len() <= self.max || text.chars().count() <= self.max;
+        few_enough && (self.min == 0 || text.chars().nth(self.min - 1).is_some())
+    }
+}
+
+/// The fields of an object, and at most one rule that spans several of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Object {
+    pub fields: &'static [Field],
+    pub rule: Option<Rule>,
+}
+
+impl Object {
+    pub const fn of(fields: &'static [Field]) -> Self {
+        Self { fields, rule: None }
+    }
+
+    pub const fn with_rule(fields: &'static [Field], rule: Rule) -> Self {
+        Self { fields, rule: Some(rule) }
+    }
+
+    pub fn field(&self, name: &str) -> Option<&'static Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Field {
+    pub name: &'static str,
+    pub presence: Presence,
+    pub shape: Shape,
+    pub about: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    Required,
+    Optional,
+}
+
+impl Field {
+    pub const fn required(name: &'static str, shape: Shape, about: &'static str) -> Self {
+        Self { name, presence: Presence::Required, shape, about }
+    }
+
+    pub const fn optional(name: &'static str, shape: Shape, about: &'static str) -> Self {
+        Self { name, presence: Presence::Optional, shape, about }
+    }
+
+    pub fn is_required(&self) -> bool {
+        self.presence == Presence::Required
+    }
+}
+
+/// A rule over several fields of one object. It is asked even when single fields are wrong, and then has nothing to say.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    /// The rule in a sentence, for the `OpenAPI` document.
+    pub about: &'static str,
+    pub breach: fn(&Map<String, Value>) -> Option<Breach>,
+}
+
+/// How a rule was broken, blamed on one field.
+#[derive(Debug, Clone)]
+pub struct Breach {
+    pub field: &'static str,
+    pub message: String,
+    pub fix: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_measured_in_characters_and_both_bounds_are_included() {
+        let three = Chars { min: 1, max: 3 };
+        assert!(!three.holds(""));
+        assert!(three.holds("a"));
+        assert!(three.holds("äöü"));
+        assert!(three.holds("🦀🦀🦀"));
+        assert!(!three.holds("🦀🦀🦀🦀"));
+        assert!(!three.holds("abcd"));
+    }
+
+    #[test]
+    fn integer_bounds_are_included() {
+        let few = Whole { min: 1, max: 3 };
+        assert_eq!([0, 1, 3, 4].map(|n| few.holds(n)), [false, true, true, false]);
+    }
+}

@@ -1,0 +1,7 @@
+//! The guarantees of the wire types, seen from outside the crate.
+
+#![allow(clippy::expect_used, reason = "a test fails by panicking")]
+
+mod agreement;
+mod refusals;
+mod replies;

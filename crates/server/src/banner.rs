@@ -1,0 +1,45 @@
+//! What a person reads when the server starts: where it listens, the root key once, and a line to try.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use crate::redacted::Redacted;
+use crate::settings::{Settings, setting};
+
+#[derive(Debug)]
+pub struct Banner<'a> {
+    pub settings: &'a Settings,
+    pub address: SocketAddr,
+    /// The root key, if it was made just now. Shown here and never again.
+    pub made: Option<&'a Redacted<String>>,
+}
+
+impl fmt::Display for Banner<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let settings = self.settings;
+        writeln!(
+            f,
+            "tollkeeper {} on node {}, counting in memory",
+            env!("CARGO_PKG_VERSION"),
+            settings.node
+        )?;
+        writeln!(f, "data in {}", settings.data_dir.display())?;
+        for key in &settings.unbuilt_given {
+            let name = setting(key).map_or_else(|| (*key).to_owned(), |setting| setting.env());
+            writeln!(f, "{name} was given, but its part is not in this version: it has no effect")?;
+        }
+        if let Some(key) = self.made {
+            writeln!(f, "\nroot key, shown only this once:\n\n    {}\n", key.expose())?;
+        }
+        writeln!(f, "listening on http://{}", self.address)?;
+        let key = self.made.map_or("$TOLLKEEPER_ROOT_KEY", |key| key.expose());
+        writeln!(f, "\ntry it:\n")?;
+        writeln!(f, "  curl -s http://{}/v2/ratelimit.limit \\", self.address)?;
+        writeln!(
+            f,
+            "    -H \"Authorization: Bearer {key}\" -H 'Content-Type: application/json' \\"
+        )?;
+        let body = r#"{"namespace":"demo","identifier":"me","limit":10,"duration":60000}"#;
+        writeln!(f, "    -d '{body}'\n")
+    }
+}

@@ -1,0 +1,99 @@
+//! One request on its way through the edge: who asks, when, under which id, and how long the reads took.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use tollkeeper_core::Millis;
+use tollkeeper_decide::RootKey;
+use tollkeeper_wire::{FieldError, Request, parse};
+
+use super::timing::Timing;
+use crate::app::App;
+use crate::clock::Stamp;
+use crate::ids::RequestId;
+use crate::status::Refusal;
+
+#[derive(Debug)]
+pub struct Call<'a> {
+    pub app: &'a App,
+    pub headers: &'a HeaderMap,
+    pub body: &'a [u8],
+    pub id: RequestId,
+    /// Read once, when the request came in; everything in it happens at this moment.
+    pub now: Millis,
+    pub timing: Timing,
+}
+
+// === impl Call ===
+
+impl<'a> Call<'a> {
+    pub fn new(
+        app: &'a App,
+        headers: &'a HeaderMap,
+        body: &'a [u8],
+        id: RequestId,
+        start: Stamp,
+    ) -> Self {
+        Self { app, headers, body, id, now: app.clock.at(start), timing: Timing::from(start) }
+    }
+
+    /// The body as this endpoint takes it, or everything that is wrong with the request. Comes before
+    /// authentication, as the contract has it.
+    pub fn request<T: Request<'a>>(&self) -> Result<T, Refusal> {
+        let body = self.body;
+        match (parse(body), self.headers.contains_key(AUTHORIZATION)) {
+            (Ok(request), true) => Ok(request),
+            (Ok(_), false) => Err(Refusal::Fields(vec![no_authorization()])),
+            (Err(errors), true) => Err(Refusal::Fields(errors)),
+            (Err(mut errors), false) => {
+                errors.insert(0, no_authorization());
+                Err(Refusal::Fields(errors))
+            }
+        }
+    }
+
+    /// The root key that asks. Its text is hashed here and goes no further.
+    pub async fn caller(&mut self) -> Result<Arc<RootKey>, Refusal> {
+        let key_text = self.bearer()?;
+        self.timing.restart();
+        let hash = self.app.keyring.hash(key_text);
+        let (timing, tally) = (&mut self.timing, self.app.ledger.page());
+        let mut see = |cache, freshness| timing.note(tally, cache, freshness);
+        let found = self.app.decider.root_key(hash, self.now, &mut see).await?;
+        let caller = found.ok_or(Refusal::KeyUnknown)?;
+        if !caller.enabled {
+            return Err(Refusal::KeyDisabled);
+        }
+        if !caller.tenant.enabled {
+            return Err(Refusal::TenantDisabled);
+        }
+        Ok(caller)
+    }
+
+    fn bearer(&self) -> Result<&'a [u8], Refusal> {
+        let header = self.headers.get(AUTHORIZATION).ok_or(Refusal::AuthMalformed)?.as_bytes();
+        let (scheme, key) = header.split_at_checked(7).ok_or(Refusal::AuthMalformed)?;
+        let key = key.trim_ascii();
+        if !scheme.eq_ignore_ascii_case(b"bearer ") || key.is_empty() {
+            return Err(Refusal::AuthMalformed);
+        }
+        Ok(key)
+    }
+}
+
+/// Refuses a caller without the permission `resource.<id|*>.action`.
+pub fn permit(caller: &RootKey, resource: &str, id: &str, action: &str) -> Result<(), Refusal> {
+    if caller.permissions.allow(resource, id, action) {
+        return Ok(());
+    }
+    Err(Refusal::Forbidden { needs: format!("{resource}.{id}.{action}") })
+}
+
+fn no_authorization() -> FieldError {
+    FieldError::new(
+        "header.Authorization",
+        "Is missing.",
+        "Send `Authorization: Bearer <root key>`; the server printed its root key at its first start.",
+    )
+}

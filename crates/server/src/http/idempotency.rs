@@ -1,0 +1,180 @@
+//! `Idempotency-Key` on calls that spend: a retry within a minute gets the first answer again and spends nothing.
+//! Deciding and remembering are one step under one lock, so there is no moment at which a retry could slip between.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, PoisonError};
+
+use http::HeaderMap;
+use tollkeeper_core::Millis;
+use tollkeeper_wire::FieldError;
+
+use super::reply::Reply;
+use crate::status::Refusal;
+
+const HEADER: &str = "idempotency-key";
+const KEY_BYTES_MAX: usize = 255;
+/// Longer than any client goes on retrying one call: the SDKs give up after some ten seconds.
+const REMEMBERED_MS: u64 = 60_000;
+/// Some 2 KiB each: 130 MB when every place is taken. The oldest makes room, which only costs its retries.
+const REMEMBERED_MAX: usize = 65_536;
+const SHARDS: usize = 16;
+
+/// Shared by all workers: a retry may come over another connection.
+#[derive(Debug)]
+pub struct Idempotency {
+    shards: [Mutex<Shard>; SHARDS],
+    hasher: RandomState,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    answers: HashMap<Scope, Remembered>,
+    /// Oldest first.
+    order: VecDeque<(Millis, Scope)>,
+}
+
+/// Whose key, for which route: the same text from another root key is another key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Scope {
+    root_key_id: Box<str>,
+    route: &'static str,
+    key: Box<[u8]>,
+}
+
+#[derive(Debug)]
+struct Remembered {
+    body: u64,
+    reply: Reply,
+    at: Millis,
+}
+
+/// One request's wish to be answered once.
+#[derive(Clone, Copy, Debug)]
+pub struct Once<'a> {
+    pub root_key_id: &'a str,
+    pub route: &'static str,
+    pub key: &'a [u8],
+    pub body: &'a [u8],
+    pub now: Millis,
+}
+
+/// The header's value, if there is one; refused when it is empty, too long or not plain text.
+pub fn key_of(headers: &HeaderMap) -> Result<Option<&[u8]>, Refusal> {
+    let Some(value) = headers.get(HEADER) else { return Ok(None) };
+    let key = value.as_bytes();
+    let plain = key.iter().all(|byte| (b' '..=b'~').contains(byte));
+    if (1..=KEY_BYTES_MAX).contains(&key.len()) && plain {
+        return Ok(Some(key));
+    }
+    let fix = format!("Send 1 to {KEY_BYTES_MAX} printable ASCII characters, or no such header.");
+    let fault =
+        FieldError::new("header.Idempotency-Key", "Is empty, too long or not plain text.", fix);
+    Err(Refusal::Fields(vec![fault]))
+}
+
+// === impl Idempotency ===
+
+impl Idempotency {
+    pub fn new() -> Self {
+        Self { shards: Default::default(), hasher: RandomState::new() }
+    }
+
+    /// The remembered answer, or the one that `decide` makes now.
+    pub fn answer(&self, once: Once<'_>, decide: impl FnOnce() -> Reply) -> Result<Reply, Refusal> {
+        let scope =
+            Scope { root_key_id: once.root_key_id.into(), route: once.route, key: once.key.into() };
+        let body = self.hasher.hash_one(once.body);
+        let at = usize::try_from(self.hasher.hash_one(&scope) % SHARDS as u64).unwrap_or(0);
+        let mut shard = self.shards[at].lock().unwrap_or_else(PoisonError::into_inner);
+        shard.forget(once.now);
+        match shard.answers.get(&scope) {
+            Some(remembered) if remembered.body == body => Ok(remembered.reply.clone()),
+            Some(_) => Err(Refusal::IdempotencyKeyReused),
+            None => {
+                let reply = decide();
+                shard.remember(scope, Remembered { body, reply: reply.clone(), at: once.now });
+                Ok(reply)
+            }
+        }
+    }
+}
+
+// === impl Shard ===
+
+impl Shard {
+    fn remember(&mut self, scope: Scope, answer: Remembered) {
+        self.order.push_back((answer.at, scope.clone()));
+        self.answers.insert(scope, answer);
+    }
+
+    fn forget(&mut self, now: Millis) {
+        while let Some((at, _)) = self.order.front() {
+            let old = now.since(*at) > REMEMBERED_MS || self.order.len() >= REMEMBERED_MAX / SHARDS;
+            if !old {
+                return;
+            }
+            if let Some((_, scope)) = self.order.pop_front() {
+                self.answers.remove(&scope);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use http::StatusCode;
+
+    use super::super::reply::plain;
+    use super::*;
+
+    fn once<'a>(key: &'a str, body: &'a str, now: u64) -> Once<'a> {
+        let (key, body) = (key.as_bytes(), body.as_bytes());
+        Once { root_key_id: "rk_1", route: "/v2/ratelimit.limit", key, body, now: Millis(now) }
+    }
+
+    /// Answers with how many decisions were made so far.
+    fn asked(calls: &Idempotency, once: Once<'_>, made: &mut u32) -> Result<u32, Refusal> {
+        let reply = calls.answer(once, || {
+            *made += 1;
+            plain(StatusCode::OK, "text/plain", "x".repeat(*made as usize))
+        })?;
+        let size = http_body_util::BodyExt::collect(reply.into_body());
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        Ok(u32::try_from(runtime.block_on(size).unwrap().to_bytes().len()).unwrap())
+    }
+
+    #[test]
+    fn a_retry_gets_the_first_answer_and_decides_nothing() {
+        let (calls, mut made) = (Idempotency::new(), 0);
+        assert_eq!(asked(&calls, once("a", "{}", 1), &mut made).unwrap(), 1);
+        assert_eq!(asked(&calls, once("a", "{}", 60_000), &mut made).unwrap(), 1);
+        assert_eq!(asked(&calls, once("b", "{}", 60_000), &mut made).unwrap(), 2);
+        let other_owner = Once { root_key_id: "rk_2", ..once("a", "{}", 2) };
+        assert_eq!(asked(&calls, other_owner, &mut made).unwrap(), 3);
+    }
+
+    #[test]
+    fn the_same_key_with_another_body_is_a_conflict() {
+        let (calls, mut made) = (Idempotency::new(), 0);
+        asked(&calls, once("a", "{}", 1), &mut made).unwrap();
+        let refused = asked(&calls, once("a", "{ }", 2), &mut made).unwrap_err();
+        assert_eq!((refused.status(), made), (StatusCode::CONFLICT, 1));
+    }
+
+    #[test]
+    fn a_key_is_forgotten_after_a_minute_and_memory_is_bounded() {
+        let (calls, mut made) = (Idempotency::new(), 0);
+        asked(&calls, once("a", "{}", 1), &mut made).unwrap();
+        assert_eq!(asked(&calls, once("a", "{}", 60_002), &mut made).unwrap(), 2);
+        for i in 0..2 * REMEMBERED_MAX {
+            let key = i.to_string();
+            let _ =
+                calls.answer(once(&key, "{}", 60_003), || plain(StatusCode::OK, "text/plain", ""));
+        }
+        let held: usize =
+            calls.shards.iter().map(|shard| shard.lock().unwrap().answers.len()).sum();
+        assert!(held <= REMEMBERED_MAX);
+    }
+}

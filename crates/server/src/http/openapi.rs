@@ -1,0 +1,145 @@
+//! The OpenAPI document, made from the table of routes: what is served is what is described.
+
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use super::route::{Answers, ROUTES, Route, Takes};
+
+/// Made once: it depends on nothing but this binary.
+static DOCUMENT: LazyLock<String> = LazyLock::new(|| document().to_string());
+
+pub fn text() -> &'static str {
+    &DOCUMENT
+}
+
+fn document() -> Value {
+    let paths: serde_json::Map<String, Value> =
+        ROUTES.iter().map(|route| (route.path.to_owned(), path_item(route))).collect();
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Tollkeeper",
+            "version": env!("CARGO_PKG_VERSION"),
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+        },
+        "paths": paths,
+        "components": {
+            "securitySchemes": { "rootKey": { "type": "http", "scheme": "bearer" } },
+            "schemas": { "Meta": meta(), "Failure": failure() },
+        },
+    })
+}
+
+fn path_item(route: &Route) -> Value {
+    let mut operation = json!({
+        "operationId": route.path.trim_start_matches("/v2/").trim_start_matches('/'),
+        "summary": route.about,
+        "responses": responses(route),
+    });
+    if let Takes::Body(shape) = route.takes {
+        let content = json!({ "application/json": { "schema": shape.json_schema() } });
+        operation["requestBody"] = json!({ "required": true, "content": content });
+    }
+    if let Some(permission) = route.permission {
+        operation["security"] = json!([{ "rootKey": [] }]);
+        operation["description"] = json!(format!("Needs the permission `{permission}`."));
+    }
+    json!({ route.method().as_str().to_lowercase(): operation })
+}
+
+fn responses(route: &Route) -> Value {
+    let success = match route.answers {
+        Answers::Data(shape) => envelope(&shape.json_schema(), false),
+        Answers::Page(shape) => {
+            envelope(&json!({ "type": "array", "items": shape.json_schema() }), true)
+        }
+        Answers::Plain(kind) => {
+            return json!({ "200": { "description": "OK", "content": { kind: {} } } });
+        }
+    };
+    let mut responses = json!({
+        "200": { "description": "OK", "content": { "application/json": { "schema": success } } },
+    });
+    if route.permission.is_some() {
+        for (status, description) in FAILURES {
+            let schema = json!({ "$ref": "#/components/schemas/Failure" });
+            responses[status] = json!({ "description": description, "content": { "application/json": { "schema": schema } } });
+        }
+    }
+    responses
+}
+
+/// What any authenticated call may be refused with.
+const FAILURES: [(&str, &str); 8] = [
+    ("400", "The request is malformed; `errors` names everything that is wrong."),
+    ("401", "The root key is unknown."),
+    ("403", "The root key lacks a permission, or is disabled."),
+    ("404", "What the request names does not exist."),
+    ("408", "The body did not arrive in time."),
+    ("410", "The namespace was deleted."),
+    ("413", "The body is too large."),
+    ("503", "Storage did not answer; nothing was spent."),
+];
+
+fn envelope(data: &Value, paged: bool) -> Value {
+    let mut schema = json!({
+        "type": "object",
+        "required": ["meta", "data"],
+        "properties": { "meta": { "$ref": "#/components/schemas/Meta" }, "data": data },
+    });
+    if paged {
+        schema["properties"]["pagination"] = json!({
+            "type": "object",
+            "required": ["hasMore"],
+            "properties": { "cursor": { "type": "string" }, "hasMore": { "type": "boolean" } },
+        });
+    }
+    schema
+}
+
+fn meta() -> Value {
+    json!({ "type": "object", "required": ["requestId"], "properties": { "requestId": { "type": "string" } } })
+}
+
+fn failure() -> Value {
+    let field_error = json!({
+        "type": "object",
+        "required": ["location", "message"],
+        "properties": {
+            "location": { "type": "string" }, "message": { "type": "string" }, "fix": { "type": "string" },
+        },
+    });
+    let problem = json!({
+        "type": "object",
+        "required": ["title", "detail", "status", "type"],
+        "properties": {
+            "title": { "type": "string" }, "detail": { "type": "string" },
+            "status": { "type": "integer" }, "type": { "type": "string", "format": "uri" },
+            "errors": { "type": "array", "items": field_error },
+        },
+    });
+    json!({
+        "type": "object",
+        "required": ["meta", "error"],
+        "properties": { "meta": { "$ref": "#/components/schemas/Meta" }, "error": problem },
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use tollkeeper_wire::Described;
+
+    use super::*;
+
+    #[test]
+    fn the_document_describes_every_route_and_refuses_unknown_fields() {
+        let document: Value = serde_json::from_str(text()).unwrap();
+        assert_eq!(document["paths"].as_object().unwrap().len(), ROUTES.len());
+        let body = &document["paths"]["/v2/ratelimit.limit"]["post"]["requestBody"]["content"];
+        let schema = &body["application/json"]["schema"];
+        assert_eq!(schema["additionalProperties"], json!(false));
+        assert_eq!(*schema, tollkeeper_wire::LimitRequest::SHAPE.json_schema());
+    }
+}

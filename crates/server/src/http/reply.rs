@@ -1,0 +1,121 @@
+//! Replies as bytes. One allocation holds the body and the values of all headers that change per request.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http::{HeaderMap, Response, StatusCode};
+use http_body_util::Full;
+use serde::Serialize;
+use tollkeeper_wire::{Failure, Pagination, Success};
+
+use super::fields::{Standing, write_number};
+use super::timing::Timing;
+use crate::ids::RequestId;
+use crate::status::Refusal;
+
+pub type Reply = Response<Full<Bytes>>;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// Clients tell a 429 by this type, and every other refusal by plain JSON.
+const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+const TIMING: HeaderName = HeaderName::from_static("x-tollkeeper-timing");
+
+/// Fits one limit's reply with all its headers; longer ones grow.
+const SHEET_BYTES: usize = 640;
+const HEADERS: usize = 16;
+
+/// A reply in the making: text first, cut into header values and a body at the end.
+#[derive(Debug)]
+pub struct Sheet {
+    text: Vec<u8>,
+    cuts: smallvec::SmallVec<[(HeaderName, usize); 12]>,
+}
+
+// === impl Sheet ===
+
+impl Sheet {
+    pub fn new() -> Self {
+        Self { text: Vec::with_capacity(SHEET_BYTES), cuts: smallvec::SmallVec::new() }
+    }
+
+    fn header(&mut self, name: HeaderName, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.text);
+        self.cuts.push((name, self.text.len()));
+    }
+
+    pub fn standing(&mut self, standing: &Standing<'_>) {
+        let outcome = standing.outcome;
+        self.header(LIMIT, |out| write_number(outcome.limit, out));
+        self.header(REMAINING, |out| write_number(outcome.remaining, out));
+        self.header(RESET, |out| write_number(outcome.reset.seconds_up(), out));
+        self.header(RATELIMIT_POLICY, |out| standing.write_policy(out));
+        self.header(RATELIMIT, |out| standing.write_state(out));
+        if let Some(seconds) = standing.retry_after_s() {
+            self.header(RETRY_AFTER, |out| write_number(seconds, out));
+        }
+    }
+
+    pub fn timing(&mut self, timing: &Timing) {
+        for read in timing.reads() {
+            self.header(TIMING, |out| read.write(out));
+        }
+    }
+
+    pub fn success<T: Serialize>(self, id: RequestId, data: T) -> Reply {
+        self.finish(StatusCode::OK, JSON, &Success::new(id.as_str(), data))
+    }
+
+    pub fn page<T: Serialize>(self, id: RequestId, data: T, pagination: Pagination) -> Reply {
+        self.finish(StatusCode::OK, JSON, &Success::new(id.as_str(), data).paged(pagination))
+    }
+
+    pub fn failure(self, id: RequestId, refusal: Refusal) -> Reply {
+        let status = refusal.status();
+        let allowed = match &refusal {
+            Refusal::WrongMethod { allowed } => Some(HeaderValue::from_static(allowed)),
+            _ => None,
+        };
+        let kind = if status == StatusCode::TOO_MANY_REQUESTS { PROBLEM_JSON } else { JSON };
+        let mut reply =
+            self.finish(status, kind, &Failure::new(id.as_str(), refusal.into_problem()));
+        if let Some(allowed) = allowed {
+            reply.headers_mut().insert(ALLOW, allowed);
+        }
+        reply
+    }
+
+    fn finish(mut self, status: StatusCode, kind: HeaderValue, body: &impl Serialize) -> Reply {
+        let body_at = self.text.len();
+        // Writing our own types into memory cannot fail; a half body would still be answered as one.
+        let _ = serde_json::to_writer(&mut self.text, body);
+        let text = Bytes::from(self.text);
+        let mut headers = HeaderMap::with_capacity(HEADERS);
+        headers.insert(CONTENT_TYPE, kind);
+        let mut from = 0;
+        for (name, to) in self.cuts {
+            if let Ok(value) = HeaderValue::from_maybe_shared(text.slice(from..to)) {
+                headers.append(name, value);
+            }
+            from = to;
+        }
+        let mut reply = Response::new(Full::new(text.slice(body_at..)));
+        *reply.status_mut() = status;
+        *reply.headers_mut() = headers;
+        reply
+    }
+}
+
+/// A plain text answer, for probes and scrapers.
+pub fn plain(status: StatusCode, kind: &'static str, text: impl Into<String>) -> Reply {
+    let mut body = BytesMut::new();
+    body.put_slice(text.into().as_bytes());
+    let mut reply = Response::new(Full::new(body.freeze()));
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    reply
+}

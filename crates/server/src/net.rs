@@ -1,0 +1,12 @@
+//! Sockets: one listener hands connections to worker threads, each with a runtime of its own.
+//! Bounded in number, in size and in patience; drained in order at the end.
+
+mod connection;
+mod gauges;
+mod listener;
+mod watched;
+mod worker;
+
+pub use gauges::Gauges;
+pub use listener::{ListenError, Listener};
+pub use worker::Workers;

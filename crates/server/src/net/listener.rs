@@ -1,0 +1,82 @@
+//! The listener: accepts, counts, and hands over. It never reads a byte.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use super::gauges::Gauges;
+use super::worker::Workers;
+
+/// How long to hold back after an accept failed for lack of resources; trying harder would only burn a core.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+#[derive(Debug)]
+pub struct Listener {
+    socket: TcpListener,
+    max: u64,
+    gauges: Arc<Gauges>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    #[error(
+        "{at} is in use by another program: stop it, or choose another address with TOLLKEEPER_HTTP_LISTEN \
+         (`tollkeeper doctor` says who answers there)"
+    )]
+    Taken { at: SocketAddr },
+    #[error("cannot listen on {at}: choose an address of this machine with TOLLKEEPER_HTTP_LISTEN")]
+    Impossible { at: SocketAddr, source: io::Error },
+}
+
+// === impl Listener ===
+
+impl Listener {
+    pub async fn bind(at: SocketAddr, max: u64, gauges: Arc<Gauges>) -> Result<Self, ListenError> {
+        match TcpListener::bind(at).await {
+            Ok(socket) => Ok(Self { socket, max, gauges }),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                Err(ListenError::Taken { at })
+            }
+            Err(source) => Err(ListenError::Impossible { at, source }),
+        }
+    }
+
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Accepts until told to stop. Over the cap a connection is closed at once, and counted.
+    pub async fn run(self, workers: &Workers, mut stop: watch::Receiver<bool>) {
+        let mut turn = 0;
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                _ = stop.changed() => return,
+                accepted = self.socket.accept() => accepted,
+            };
+            let Ok((socket, _)) = accepted else {
+                pause().await;
+                continue;
+            };
+            let Some(place) = self.gauges.enter(self.max) else { continue };
+            // A reply is one write; waiting to fill a packet would only delay it.
+            let handed = socket.set_nodelay(true).and_then(|()| socket.into_std());
+            if let Ok(socket) = handed {
+                workers.hand(turn, socket, place);
+                turn += 1;
+            }
+        }
+    }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "there is nothing to wait for but time: descriptors come back by themselves"
+)]
+async fn pause() {
+    tokio::time::sleep(ACCEPT_PAUSE).await;
+}

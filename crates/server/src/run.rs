@@ -1,0 +1,236 @@
+//! The wiring: opens everything in order, serves until told to stop, closes everything in the other order.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::available_parallelism;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::runtime::{Handle, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tollkeeper_account::{Journal, JournalError, Keeper, Ledger, Recovered};
+use tollkeeper_decide::{Cells, Decider, Lifetime};
+use tollkeeper_store::{KeyOrigin, Store, StoreError};
+
+use crate::app::{App, Readiness};
+use crate::banner::Banner;
+use crate::clock::Clock;
+use crate::data_dir::{DataDir, DataDirError};
+use crate::http::Idempotency;
+use crate::ids::{self, RequestIds};
+use crate::keyring::{Keyring, PEPPER_ID};
+use crate::net::{Gauges, ListenError, Listener, Workers};
+use crate::redacted::Redacted;
+use crate::settings::{Database, Settings};
+use crate::upkeep;
+
+/// Descriptors beside those of clients: listeners, database, journal, logs.
+const DESCRIPTORS_OWN: u64 = 64;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    #[error(
+        "the journal of counters cannot be used: free space in the data directory, or mend its permissions"
+    )]
+    Journal(#[from] JournalError),
+    #[error("the machine gave no threads, random bytes or descriptors")]
+    Machine(#[from] io::Error),
+}
+
+/// Serves until SIGTERM or SIGINT, then drains. Blocks.
+pub fn serve(settings: Settings) -> Result<(), ServeError> {
+    let backstage = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("backstage")
+        .enable_all()
+        .build()?;
+    let stop = backstage.block_on(async { stop_signal() })?;
+    let (server, listener) =
+        backstage.block_on(Server::start(settings, backstage.handle().clone()))?;
+    backstage.block_on(listener.run(&server.workers, stop));
+    server.close(&backstage)
+}
+
+struct Server {
+    workers: Workers,
+    readiness: Readiness,
+    decider: Arc<Decider>,
+    keeper: Keeper,
+    store: Store,
+    _data_dir: DataDir,
+}
+
+// === impl Server ===
+
+impl Server {
+    /// The listener comes back apart: connections queue in it until it runs.
+    async fn start(settings: Settings, backstage: Handle) -> Result<(Self, Listener), ServeError> {
+        let max_connections = raise_descriptors(settings.max_connections);
+        let gauges = Arc::new(Gauges::default());
+        // Bound first: a port that is taken must not cost a start, nor touch the data.
+        let listener =
+            Listener::bind(settings.http_listen, max_connections, Arc::clone(&gauges)).await?;
+        let address = listener.address()?;
+        let data_dir = DataDir::open(&settings.data_dir)?;
+        let keyring = Arc::new(keyring(&settings, &data_dir)?);
+        let clock = Clock::start();
+        let Database::Sqlite { path } = &settings.database;
+        let store = Store::open(path).await?;
+        let made = bootstrap(&store, &settings, &keyring, &clock).await?;
+
+        let cells = Arc::new(Cells::new(usize::try_from(settings.max_cells).unwrap_or(usize::MAX)));
+        let (keeper, recovered) = start_keeper(&data_dir, &cells, &clock)?;
+        let decider = Arc::new(decider(&settings, cells, &keyring, &store, backstage.clone()));
+        // What is on the shelf must be known before the first request, or a parked counter would look fresh.
+        decider.overflow().tidy(clock.now()).await.map_err(io::Error::other)?;
+        backstage.spawn(upkeep::run(Arc::clone(&decider), clock.clone()));
+
+        let readiness = Readiness::default();
+        let threads = available_parallelism().map_or(2, usize::from);
+        let ledger = Ledger::new(threads);
+        let idempotency = Arc::new(Idempotency::new());
+        let app = |page| -> io::Result<App> {
+            Ok(App {
+                clock: clock.clone(),
+                keyring: Arc::clone(&keyring),
+                decider: Arc::clone(&decider),
+                ledger: ledger.at_page(page),
+                store: store.clone(),
+                backstage: backstage.clone(),
+                ids: RequestIds::new().map_err(io::Error::other)?,
+                idempotency: Arc::clone(&idempotency),
+                readiness: readiness.clone(),
+                journal: Arc::clone(keeper.health()),
+                gauges: Arc::clone(&gauges),
+                node: settings.node.as_str().into(),
+            })
+        };
+        let workers = Workers::start((0..threads).map(app).collect::<io::Result<_>>()?)?;
+        readiness.set(true);
+        announce(&settings, address, made.as_ref(), &recovered)?;
+        let server = Self { workers, readiness, decider, keeper, store, _data_dir: data_dir };
+        Ok((server, listener))
+    }
+
+    /// The other order: no new traffic, no requests, no changes, no files.
+    fn close(self, backstage: &Runtime) -> Result<(), ServeError> {
+        self.readiness.set(false);
+        tracing::info!("stopping: requests under way are answered first");
+        self.workers.drain();
+        let shelved = backstage.block_on(self.decider.overflow().shelve());
+        if let Err(error) = shelved {
+            tracing::error!(
+                "cells that left the table could not be stored: {error}; the journal has them"
+            );
+        }
+        let kept = self.keeper.stop();
+        backstage.block_on(self.store.close());
+        Ok(kept?)
+    }
+}
+
+fn keyring(settings: &Settings, data_dir: &DataDir) -> Result<Keyring, ServeError> {
+    let secret = match &settings.secret {
+        Some(given) => given.clone(),
+        None => data_dir.secret()?,
+    };
+    let derived = Keyring::derive(secret.expose());
+    Ok(derived.ok_or_else(|| io::Error::other("keys could not be derived from the secret"))?)
+}
+
+/// Makes sure that somebody can get in. Returns the key when it was made just now, to be shown once.
+async fn bootstrap(
+    store: &Store,
+    settings: &Settings,
+    keyring: &Keyring,
+    clock: &Clock,
+) -> Result<Option<Redacted<String>>, ServeError> {
+    let (key, origin) = match &settings.root_key {
+        Some(given) => (given.clone(), KeyOrigin::Given),
+        None if store.has_generated_key().await? => return Ok(None),
+        None => (ids::root_key().map_err(io::Error::other)?, KeyOrigin::Generated),
+    };
+    let hash = keyring.hash(key.expose().as_bytes());
+    store.bootstrap(hash, PEPPER_ID, origin, clock.now()).await?;
+    Ok((origin == KeyOrigin::Generated).then_some(key))
+}
+
+fn start_keeper(
+    data_dir: &DataDir,
+    cells: &Arc<Cells>,
+    clock: &Clock,
+) -> Result<(Keeper, Recovered), ServeError> {
+    let now = clock.now();
+    let (journal, recovered) =
+        Journal::open(&data_dir.journal(), now, |change| cells.replay(change, now))?;
+    let clock = clock.clone();
+    let keeper = Keeper::start(journal, Arc::clone(cells), move || clock.now())?;
+    Ok((keeper, recovered))
+}
+
+fn decider(
+    settings: &Settings,
+    cells: Arc<Cells>,
+    keyring: &Keyring,
+    store: &Store,
+    backstage: Handle,
+) -> Decider {
+    let lifetime =
+        Lifetime { fresh_ms: settings.cache_fresh_ms, stale_ms: settings.cache_stale_ms };
+    let (directory, shelf) = (Arc::new(store.clone()), Arc::new(store.clone()));
+    Decider::new(cells, keyring.cell_hasher(), directory, shelf, lifetime, backstage)
+}
+
+fn announce(
+    settings: &Settings,
+    address: SocketAddr,
+    made: Option<&Redacted<String>>,
+    recovered: &Recovered,
+) -> io::Result<()> {
+    for aside in &recovered.set_aside {
+        tracing::warn!(
+            "part of the journal could not be read and was set aside as {}; counters written after it are lost",
+            aside.display()
+        );
+    }
+    let mut out = io::stdout().lock();
+    write!(out, "{}", Banner { settings, address, made })?;
+    out.flush()
+}
+
+/// As many descriptors as the machine lets us have; returns how many clients that is enough for.
+fn raise_descriptors(wanted: u64) -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let current =
+        if setrlimit(Resource::Nofile, raised).is_ok() { limit.maximum } else { limit.current };
+    let room = current.map_or(wanted, |most| most.saturating_sub(DESCRIPTORS_OWN));
+    if room < wanted {
+        tracing::warn!("only {room} connections at once: raise the open-file limit for {wanted}");
+    }
+    room.min(wanted)
+}
+
+/// True when the process is asked to end. Registered before anything starts, so that no signal is missed.
+fn stop_signal() -> io::Result<watch::Receiver<bool>> {
+    let (tell, told) = watch::channel(false);
+    let (mut terminate, mut interrupt) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        let _ = tell.send(true);
+        // A sender that is dropped would look like a second signal.
+        std::future::pending::<()>().await;
+    });
+    Ok(told)
+}

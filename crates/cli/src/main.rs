@@ -1,0 +1,66 @@
+//! The binary `tollkeeper`: reads the arguments, runs one command, and turns its outcome into an exit code.
+//! It decides nothing itself; each command is a file.
+
+mod completions;
+mod connection;
+mod doctor;
+mod exit;
+mod failure;
+mod limit;
+mod output;
+mod serve;
+mod setting_flags;
+mod window;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use exit::Exit;
+use failure::Failure;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Verifies keys, enforces limits and meters usage in front of any API.
+#[derive(Debug, Parser)]
+#[command(name = "tollkeeper", version, after_help = exit::HELP)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::Serve),
+    Limit(limit::Limit),
+    Doctor(doctor::Doctor),
+    Completions(completions::Completions),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        None => teach(),
+        Some(Command::Serve(serve)) => serve.run(),
+        Some(Command::Limit(limit)) => limit.run(),
+        Some(Command::Doctor(doctor)) => doctor.run(),
+        Some(Command::Completions(completions)) => completions.run(),
+    };
+    outcome.unwrap_or_else(|failure: Failure| failure.report()).into()
+}
+
+/// Whoever gives no command wants to know what there is.
+fn teach() -> Result<Exit, Failure> {
+    let printed = Arguments::command().print_help();
+    printed.map(|()| Exit::Done).or_else(|error| output::unless_closed(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_of_all_commands_are_consistent() {
+        super::Arguments::command().debug_assert();
+    }
+}

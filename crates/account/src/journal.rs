@@ -5,7 +5,7 @@
 mod record;
 mod segment;
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +32,21 @@ pub struct Journal {
     checkpoint_bytes: u64,
     /// Set while a checkpoint is being written: the bytes before it began.
     checkpoint_from: Option<u64>,
+    /// A write failed since the checkpoint began.
+    failed: bool,
+    /// The segment began after a write had failed: what is in it has gaps before it.
+    retrying: bool,
+    /// Held as long as the journal is open: two processes would delete each other's segments.
+    _lock: File,
+}
+
+/// A checkpoint whose records are all written: what is left is to make it last, and to delete what it replaces.
+/// Slow on a slow disk, so that it may be done beside the writing.
+#[derive(Debug)]
+pub struct Sealed {
+    file: File,
+    dir: PathBuf,
+    number: u64,
 }
 
 /// What a start found.
@@ -48,8 +63,14 @@ pub struct Recovered {
 pub enum JournalError {
     #[error("cannot {action} {path}")]
     Io { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("another process uses {path}; stop it, or give this one a data directory of its own")]
+    InUse { path: PathBuf },
     #[error("cannot get random bytes for a boot id")]
     Random,
+    #[error("cannot start a thread for the journal")]
+    Thread(#[source] io::Error),
+    #[error("a thread of the journal ended by a panic")]
+    Panicked,
 }
 
 // === impl Journal ===
@@ -62,6 +83,7 @@ impl Journal {
         mut each: impl FnMut(Change),
     ) -> Result<(Self, Recovered), JournalError> {
         fs::create_dir_all(dir).map_err(at("create", dir))?;
+        let lock = lock(dir)?;
         let mut recovered = Recovered::default();
         let numbers = segment::numbers_in(dir)?;
         for number in &numbers {
@@ -69,7 +91,7 @@ impl Journal {
         }
         let mut boot = [0; 16];
         getrandom::fill(&mut boot).map_err(|_| JournalError::Random)?;
-        let next = numbers.last().map_or(1, |last| last + 1);
+        let next = numbers.last().map_or(1, |last| last.saturating_add(1));
         let segment = Segment::create(dir, next, BootId(boot), now)?;
         let journal = Self {
             dir: dir.into(),
@@ -77,13 +99,18 @@ impl Journal {
             segment,
             checkpoint_bytes: 0,
             checkpoint_from: None,
+            failed: false,
+            retrying: false,
+            _lock: lock,
         };
         Ok((journal, recovered))
     }
 
     /// Appends changes in order. After an error the tail is cut back to the last whole record.
     pub fn append(&mut self, changes: &[Change]) -> Result<(), JournalError> {
-        record::batches(changes).try_for_each(|batch| self.segment.append(&batch))
+        let written = record::batches(changes).try_for_each(|batch| self.segment.append(&batch));
+        self.failed |= written.is_err();
+        written
     }
 
     /// Is it time to write everything anew, so that older files can go?
@@ -96,27 +123,30 @@ impl Journal {
     /// Starts a fresh segment. Until [`Journal::end_checkpoint`] the older ones stay: a process that dies
     /// in between finds all it needs in both.
     pub fn begin_checkpoint(&mut self, now: Millis) -> Result<(), JournalError> {
-        if self.segment.is_empty() {
-            self.checkpoint_from = Some(self.segment.bytes());
-            return Ok(());
+        if self.failed && self.retrying {
+            // On a full disk every try would leave another half checkpoint behind.
+            self.segment.clear()?;
+        } else if !self.segment.is_empty() {
+            self.segment = Segment::create(&self.dir, self.segment.number() + 1, self.boot, now)?;
+            self.retrying = self.failed;
         }
-        self.segment = Segment::create(&self.dir, self.segment.number() + 1, self.boot, now)?;
+        self.failed = false;
         self.checkpoint_from = Some(self.segment.bytes());
         Ok(())
     }
 
     /// All that matters is in this segment now: syncs it and deletes the older ones.
     pub fn end_checkpoint(&mut self) -> Result<(), JournalError> {
+        self.seal_checkpoint()?.settle()
+    }
+
+    /// The first half of [`Journal::end_checkpoint`]; the other half may be done on another thread.
+    pub fn seal_checkpoint(&mut self) -> Result<Sealed, JournalError> {
+        let file = self.segment.same_file()?;
         let from = self.checkpoint_from.take().unwrap_or(0);
         self.checkpoint_bytes = self.segment.bytes() - from;
-        self.segment.sync()?;
-        for number in segment::numbers_in(&self.dir)? {
-            if number < self.segment.number() {
-                let path = segment::path(&self.dir, number);
-                fs::remove_file(&path).map_err(at("delete", &path))?;
-            }
-        }
-        Ok(())
+        self.retrying = false;
+        Ok(Sealed { file, dir: self.dir.clone(), number: self.segment.number() })
     }
 
     /// The last record of a process that ends in order.
@@ -132,6 +162,36 @@ impl Journal {
 
     pub fn boot(&self) -> BootId {
         self.boot
+    }
+}
+
+// === impl Sealed ===
+
+impl Sealed {
+    /// Only when the new segment and its name are on the disk may the older ones go.
+    pub fn settle(self) -> Result<(), JournalError> {
+        let path = segment::path(&self.dir, self.number);
+        self.file.sync_data().map_err(at("sync", &path))?;
+        File::open(&self.dir).and_then(|dir| dir.sync_all()).map_err(at("sync", &self.dir))?;
+        for number in segment::numbers_in(&self.dir)? {
+            if number < self.number {
+                let path = segment::path(&self.dir, number);
+                fs::remove_file(&path).map_err(at("delete", &path))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The system lets go of the lock when the process ends, however it ends.
+fn lock(dir: &Path) -> Result<File, JournalError> {
+    let path = dir.join("lock");
+    let open = File::options().write(true).create(true).truncate(false).open(&path);
+    let file = open.map_err(at("open", &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(JournalError::InUse { path: dir.into() }),
+        Err(TryLockError::Error(source)) => Err(at("lock", &path)(source)),
     }
 }
 

@@ -4,21 +4,27 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tollkeeper_core::Millis;
 use tollkeeper_decide::Cells;
 
-use crate::journal::{Journal, JournalError};
+use crate::journal::{Journal, JournalError, Sealed};
+
+#[cfg(test)]
+mod tests;
 
 /// A fifth of the 100 ms that a kill may cost, so that a late wake-up or a slow write stays within it.
 const BEAT: Duration = Duration::from_millis(20);
 
+/// Beats between two tries to write everything anew while writing fails: half a second.
+const RETRY_BEATS: u32 = 25;
+
 #[derive(Debug)]
 pub struct Keeper {
-    stop: Sender<()>,
+    stop: SyncSender<()>,
     thread: JoinHandle<Result<(), JournalError>>,
     health: Arc<Health>,
 }
@@ -32,13 +38,25 @@ pub struct Health {
     checkpoints: AtomicU64,
 }
 
+type Clock = Box<dyn Fn() -> Millis + Send>;
+
 struct Writer {
     journal: Journal,
     cells: Arc<Cells>,
-    clock: Box<dyn Fn() -> Millis + Send>,
+    clock: Clock,
     health: Arc<Health>,
-    /// The part of the table that the running checkpoint writes next.
-    checkpoint: Option<usize>,
+    checkpoint: Checkpoint,
+    /// Something is missing in the journal: only a checkpoint makes it whole, in so many beats.
+    rewrite_in: Option<u32>,
+}
+
+#[derive(Debug)]
+enum Checkpoint {
+    None,
+    /// This part of the table comes next.
+    Writing(usize),
+    /// Written. Syncing takes as long as the disk likes, so another thread waits for it.
+    Settling(JoinHandle<Result<(), JournalError>>),
 }
 
 // === impl Keeper ===
@@ -51,16 +69,10 @@ impl Keeper {
         clock: impl Fn() -> Millis + Send + 'static,
     ) -> io::Result<Self> {
         let health = Arc::new(Health::default());
-        let (stop, stopped) = mpsc::channel();
-        let mut writer = Writer {
-            journal,
-            cells,
-            clock: Box::new(clock),
-            health: Arc::clone(&health),
-            checkpoint: None,
-        };
+        let (stop, stopped) = sync_channel(1);
+        let mut writer = Writer::new(journal, cells, Box::new(clock), Arc::clone(&health));
         let run = move || {
-            writer.begin();
+            writer.beat();
             while stopped.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
                 writer.beat();
             }
@@ -78,66 +90,111 @@ impl Keeper {
     pub fn stop(self) -> Result<(), JournalError> {
         // A thread that is gone already has nothing left to be told.
         let _ = self.stop.send(());
-        self.thread.join().unwrap_or(Err(JournalError::Random))
+        self.thread.join().unwrap_or(Err(JournalError::Panicked))
     }
 }
 
 // === impl Writer ===
 
 impl Writer {
+    fn new(journal: Journal, cells: Arc<Cells>, clock: Clock, health: Arc<Health>) -> Self {
+        let checkpoint = Checkpoint::None;
+        Self { journal, cells, clock, health, checkpoint, rewrite_in: Some(0) }
+    }
+
     fn beat(&mut self) {
-        let written = self.write_changes().and_then(|()| self.advance_checkpoint());
+        let written = self.write_changes().and_then(|()| self.advance());
         self.report(written);
-        if self.checkpoint.is_none() && (self.journal.checkpoint_due() || self.health.failing()) {
-            self.begin();
-        }
+        self.begin_if_due();
         self.health.bytes.store(self.journal.bytes(), Ordering::Relaxed);
     }
 
     fn write_changes(&mut self) -> Result<(), JournalError> {
         let mut written = Ok(());
         let journal = &mut self.journal;
-        self.cells.drain_changes(|changes| {
+        let whole = self.cells.drain_changes(|changes| {
             if written.is_ok() {
                 written = journal.append(changes);
             }
         });
+        if !whole {
+            self.rewrite(0);
+        }
         written
     }
 
-    fn begin(&mut self) {
+    fn begin_if_due(&mut self) {
+        let Checkpoint::None = self.checkpoint else { return };
+        match &mut self.rewrite_in {
+            Some(0) => {}
+            Some(beats) => return *beats -= 1,
+            None if self.journal.checkpoint_due() => {}
+            None => return,
+        }
         let begun = self.journal.begin_checkpoint((self.clock)());
-        self.checkpoint = begun.is_ok().then_some(0);
+        if begun.is_ok() {
+            self.rewrite_in = None;
+            self.checkpoint = Checkpoint::Writing(0);
+        }
         self.report(begun);
     }
 
     /// A few parts of the table per beat, so that changes keep being written in between.
-    fn advance_checkpoint(&mut self) -> Result<(), JournalError> {
+    fn advance(&mut self) -> Result<(), JournalError> {
         const PARTS_PER_BEAT: usize = 16;
-        for _ in 0..PARTS_PER_BEAT {
-            let Some(part) = self.checkpoint else { return Ok(()) };
-            let Some(states) = self.cells.snapshot(part, (self.clock)()) else {
-                return self.complete();
-            };
-            self.journal.append(&states)?;
-            self.checkpoint = Some(part + 1);
+        match std::mem::replace(&mut self.checkpoint, Checkpoint::None) {
+            Checkpoint::None => Ok(()),
+            Checkpoint::Writing(from) => {
+                for part in from..from + PARTS_PER_BEAT {
+                    let Some(states) = self.cells.snapshot(part, (self.clock)()) else {
+                        return self.seal();
+                    };
+                    self.journal.append(&states)?;
+                }
+                self.checkpoint = Checkpoint::Writing(from + PARTS_PER_BEAT);
+                Ok(())
+            }
+            Checkpoint::Settling(thread) if thread.is_finished() => self.settled(thread),
+            settling @ Checkpoint::Settling(_) => {
+                self.checkpoint = settling;
+                Ok(())
+            }
         }
+    }
+
+    fn seal(&mut self) -> Result<(), JournalError> {
+        let sealed = self.journal.seal_checkpoint()?;
+        // Every failure ends the checkpoint it meets, so one that got here makes good for all before it.
+        if self.health.failing.swap(false, Ordering::Relaxed) {
+            tracing::info!("journal: writing again; counters survive a restart");
+        }
+        let thread = std::thread::Builder::new().name("journal-sync".into());
+        let settling = thread.spawn(|| Sealed::settle(sealed)).map_err(JournalError::Thread)?;
+        self.checkpoint = Checkpoint::Settling(settling);
         Ok(())
     }
 
-    fn complete(&mut self) -> Result<(), JournalError> {
-        self.checkpoint = None;
-        self.journal.end_checkpoint()?;
+    fn settled(
+        &mut self,
+        thread: JoinHandle<Result<(), JournalError>>,
+    ) -> Result<(), JournalError> {
+        thread.join().unwrap_or(Err(JournalError::Panicked))?;
         self.health.checkpoints.fetch_add(1, Ordering::Relaxed);
-        // Only a whole checkpoint makes good for changes that could not be written.
-        self.health.failing.store(false, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Gives up the checkpoint that is being written, and has another one written in so many beats.
+    fn rewrite(&mut self, beats: u32) {
+        if let Checkpoint::Writing(_) = self.checkpoint {
+            self.checkpoint = Checkpoint::None;
+        }
+        self.rewrite_in = Some(beats);
     }
 
     /// Changes that could not be written are not in the journal, so only a new checkpoint can help.
     fn report(&mut self, result: Result<(), JournalError>) {
         let Err(error) = result else { return };
-        self.checkpoint = None;
+        self.rewrite(RETRY_BEATS);
         self.health.failures.fetch_add(1, Ordering::Relaxed);
         if !self.health.failing.swap(true, Ordering::Relaxed) {
             let source =
@@ -150,7 +207,14 @@ impl Writer {
     }
 
     fn finish(&mut self) -> Result<(), JournalError> {
-        self.write_changes()?;
+        if let Checkpoint::Settling(thread) =
+            std::mem::replace(&mut self.checkpoint, Checkpoint::None)
+        {
+            // Whatever came of it, the next one replaces it.
+            let _ = self.settled(thread);
+        }
+        // What fails here is in the checkpoint; what fails there is here, as far as there was room.
+        let _ = self.write_changes();
         self.journal.begin_checkpoint((self.clock)())?;
         let mut part = 0;
         while let Some(states) = self.cells.snapshot(part, (self.clock)()) {

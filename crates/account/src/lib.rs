@@ -8,7 +8,7 @@ mod ledger;
 mod tally;
 
 pub use histogram::{BOUNDS_US, Histogram, HistogramReading};
-pub use journal::{BootId, Journal, JournalError, Recovered};
+pub use journal::{BootId, Journal, JournalError, Recovered, Sealed};
 pub use keeper::{Health, Keeper};
 pub use ledger::{Answer, Ledger};
 pub use tally::{Code, Kind, Reading, Tally};

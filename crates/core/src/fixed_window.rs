@@ -31,8 +31,8 @@ impl FixedWindow {
 
     fn rolled(self, window: Window, now: Millis) -> Self {
         let (start, _) = window.bounds(now);
-        // A clock behind the counter's own window stays in that window: going back refills nothing.
-        if start <= self.start && self.used > 0 { self } else { Self { start, used: 0 } }
+        // A clock behind the newest window it has shown stays in that window: going back refills nothing.
+        if start <= self.start { self } else { Self { start, used: 0 } }
     }
 
     fn outcome(&self, quota: Quota, window: Window, cost: Cost) -> Outcome {

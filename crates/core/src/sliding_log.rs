@@ -12,18 +12,28 @@ pub struct SlidingLog {
     /// Oldest first; costs of one millisecond share an entry.
     entries: VecDeque<(Millis, u64)>,
     total: u64,
+    /// The newest moment this log has seen.
+    newest: Millis,
 }
 
 // === impl SlidingLog ===
 
 impl SlidingLog {
-    /// A log from entries in order of time; `None` when they are not.
-    pub fn from_entries(entries: impl IntoIterator<Item = (Millis, u64)>) -> Option<Self> {
+    /// A log from its parts; `None` when they are not in order of time.
+    pub fn from_parts(
+        newest: Millis,
+        entries: impl IntoIterator<Item = (Millis, u64)>,
+    ) -> Option<Self> {
         let entries: VecDeque<_> = entries.into_iter().collect();
-        let ordered =
-            entries.iter().zip(entries.iter().skip(1)).all(|(older, newer)| older.0 < newer.0);
+        let pairs = entries.iter().zip(entries.iter().skip(1));
+        let ordered = pairs.clone().all(|(older, newer)| older.0 < newer.0)
+            && entries.back().is_none_or(|(at, _)| *at <= newest);
         let total = entries.iter().try_fold(0_u64, |sum, entry| sum.checked_add(entry.1))?;
-        ordered.then_some(Self { entries, total })
+        ordered.then_some(Self { entries, total, newest })
+    }
+
+    pub fn newest(&self) -> Millis {
+        self.newest
     }
 
     pub fn entries(&self) -> impl ExactSizeIterator<Item = (Millis, u64)> + '_ {
@@ -32,6 +42,7 @@ impl SlidingLog {
 
     pub fn spend(mut self, quota: Quota, width: Width, cost: Cost, now: Millis) -> (Outcome, Self) {
         let now = self.latest(now);
+        self.newest = now;
         self.forget(width, now);
         let outcome = self.outcome(quota, width, cost, now, self.total);
         if outcome.admitted() && cost.get() > 0 {
@@ -60,9 +71,9 @@ impl SlidingLog {
         self.whole_at(width, Millis(0))
     }
 
-    /// A clock that went back is read as the newest entry's: nothing is forgotten early.
+    /// A clock that went back is read as the newest moment seen: nothing is forgotten early, or twice.
     fn latest(&self, now: Millis) -> Millis {
-        self.entries.back().map_or(now, |(at, _)| now.max(*at))
+        now.max(self.newest)
     }
 
     fn forget(&mut self, width: Width, now: Millis) {

@@ -47,8 +47,8 @@ impl SlidingWindow {
 
     fn rolled(self, width: Width, now: Millis) -> Self {
         let start = width.start_of(now);
-        // A clock behind the counter's own window stays in that window: going back refills nothing.
-        if start <= self.start && (self.used, self.previous) != (0, 0) {
+        // A clock behind the newest window it has shown stays in that window: going back refills nothing.
+        if start <= self.start {
             self
         } else if start == self.start + width.millis() {
             Self { start, used: 0, previous: self.used }

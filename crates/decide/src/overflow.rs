@@ -20,8 +20,8 @@ const CROWDED_WAIT: Duration = Duration::from_millis(20);
 /// How long an ask waits for a cell from the shelf; then it is refused, never answered from nothing.
 const SHELF_DEADLINE: Duration = Duration::from_millis(200);
 
-/// How far apart rounds must be at least. A cell that was handed over stays in reach for one more
-/// round, which must outlast every request that looked for it before it was on the shelf.
+/// How far apart the beginnings of two rounds must be at least: longer than an ask takes from looking
+/// for its cells to deciding, so that at most one round begins in between.
 pub const ROUND: Duration = Duration::from_millis(250);
 
 pub struct Overflow {
@@ -29,7 +29,7 @@ pub struct Overflow {
     shelf: Arc<dyn Shelf>,
     /// Held by a round and by a reset: a reset must not overtake states that are on their way.
     rounds: Arc<Mutex<()>>,
-    relieved: Notify,
+    relieved: Arc<Notify>,
     backstage: Handle,
 }
 
@@ -37,7 +37,7 @@ pub struct Overflow {
 
 impl Overflow {
     pub(crate) fn new(cells: Arc<Cells>, shelf: Arc<dyn Shelf>, backstage: Handle) -> Self {
-        Self { cells, shelf, rounds: Arc::default(), relieved: Notify::new(), backstage }
+        Self { cells, shelf, rounds: Arc::default(), relieved: Arc::default(), backstage }
     }
 
     /// Brings back those of `keys` that were parked.
@@ -64,21 +64,29 @@ impl Overflow {
         Ok(with_resets.collect())
     }
 
-    /// One round: what the table parked goes onto the shelf. Returns how many cells went.
+    /// One round: what the table parked goes onto the shelf. Returns how many cells went. Runs to its end
+    /// even if whoever asked is gone: states that arrive late must not replace those of the next round.
     pub async fn shelve(&self) -> Result<usize, OriginError> {
-        let _round = self.rounds.lock().await;
-        let leaving = self.cells.hand_over();
-        if leaving.is_empty() {
-            return Ok(0);
-        }
-        let keys: Vec<CellKey> = leaving.iter().map(|cell| cell.key).collect();
-        let put = offstage(&self.backstage, self.shelf.put(leaving)).await;
-        match put {
-            Ok(()) => self.cells.shelved(&keys),
-            Err(_) => self.cells.take_back(),
-        }
-        self.relieved.notify_waiters();
-        put.map(|()| keys.len())
+        let (rounds, relieved) = (Arc::clone(&self.rounds), Arc::clone(&self.relieved));
+        let (shelf, cells) = (Arc::clone(&self.shelf), Arc::clone(&self.cells));
+        let backstage = self.backstage.clone();
+        let round = async move {
+            let _round = rounds.lock().await;
+            let leaving = cells.hand_over();
+            if leaving.is_empty() {
+                return Ok(0);
+            }
+            let keys: Vec<CellKey> = leaving.iter().map(|cell| cell.key).collect();
+            // A task of its own, so that a panic in there is a failure here.
+            let put = offstage(&backstage, shelf.put(leaving)).await;
+            match put {
+                Ok(()) => cells.shelved(&keys),
+                Err(_) => cells.take_back(),
+            }
+            relieved.notify_waiters();
+            put.map(|()| keys.len())
+        };
+        offstage(&self.backstage, Box::pin(round)).await
     }
 
     /// Forgets what is idle on the shelf, and learns anew what is there.

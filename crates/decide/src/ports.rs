@@ -104,7 +104,7 @@ impl OriginError {
 impl std::fmt::Debug for KeyHash {
     /// Four bytes tell two hashes apart in a log without being of use to anybody.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let [a, b, c, d, ..] = self.0;
-        write!(f, "KeyHash({a:02x}{b:02x}{c:02x}{d:02x}…)")
+        let [first, second, third, fourth, ..] = self.0;
+        write!(f, "KeyHash({first:02x}{second:02x}{third:02x}{fourth:02x}…)")
     }
 }

@@ -201,7 +201,9 @@ impl Shard {
             .extract_if(|cell| which.covers(cell.key, cell.namespace))
             .map(|cell| cell.key);
         let gone: Vec<_> = here.chain(parked).collect();
-        gone.iter().for_each(|key| self.tell(Change::Left(*key)));
+        for key in &gone {
+            self.tell(Change::Left(*key));
+        }
         gone.len()
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use crate::redacted::Redacted;
-use crate::settings::{Settings, setting};
+use crate::settings::{Setting, Settings, setting};
 
 #[derive(Debug)]
 pub struct Banner<'a> {
@@ -25,7 +25,7 @@ impl fmt::Display for Banner<'_> {
         )?;
         writeln!(f, "data in {}", settings.data_dir.display())?;
         for key in &settings.unbuilt_given {
-            let name = setting(key).map_or_else(|| (*key).to_owned(), |setting| setting.env());
+            let name = setting(key).map_or_else(|| (*key).to_owned(), Setting::env);
             writeln!(f, "{name} was given, but its part is not in this version: it has no effect")?;
         }
         if let Some(key) = self.made {

@@ -83,7 +83,8 @@ fn read_secret(path: &Path, file: File) -> Result<Redacted<String>, DataDirError
 fn make_secret(path: &Path) -> io::Result<Redacted<String>> {
     let mut bytes = [0; SECRET_CHARS / 2];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = |digit: u8| char::from_digit(u32::from(digit), 16).unwrap_or('0');
+    let text: String = bytes.iter().flat_map(|byte| [hex(byte >> 4), hex(byte & 15)]).collect();
     let beside = path.with_extension("new");
     let mut file =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;

@@ -75,8 +75,7 @@ impl Server {
         let max_connections = raise_descriptors(settings.max_connections);
         let gauges = Arc::new(Gauges::default());
         // Bound first: a port that is taken must not cost a start, nor touch the data.
-        let listener =
-            Listener::bind(settings.http_listen, max_connections, Arc::clone(&gauges)).await?;
+        let listener = Listener::bind(settings.http_listen, max_connections, Arc::clone(&gauges))?;
         let address = listener.address()?;
         let data_dir = DataDir::open(&settings.data_dir)?;
         let keyring = Arc::new(keyring(&settings, &data_dir)?);
@@ -90,6 +89,8 @@ impl Server {
         let decider = Arc::new(decider(&settings, cells, &keyring, &store, backstage.clone()));
         // What is on the shelf must be known before the first request, or a parked counter would look fresh.
         decider.overflow().tidy(clock.now()).await.map_err(io::Error::other)?;
+        // A table that is smaller than the last one's has parked the rest while it was replayed.
+        decider.overflow().shelve().await.map_err(io::Error::other)?;
         backstage.spawn(upkeep::run(Arc::clone(&decider), clock.clone()));
 
         let readiness = Readiness::default();

@@ -12,7 +12,7 @@ use crate::clock::Clock;
 const SWEEP_BEAT: Duration = Duration::from_millis(100);
 const SWEEP_PARTS: usize = 100;
 /// How often the shelf forgets what is idle and the filter is made anew.
-const TIDY: Duration = Duration::from_secs(60);
+const TIDY: Duration = Duration::from_mins(1);
 const FOLLOW: Duration = Duration::from_secs(1);
 
 /// Runs until dropped; every part goes on by itself after an error, which is logged once per change.
@@ -39,6 +39,8 @@ async fn shelve(decider: &Decider) {
             &outcome,
             &mut failing,
         );
+        // Rounds start at least this far apart, also behind one that was held up.
+        beats.reset();
     }
 }
 

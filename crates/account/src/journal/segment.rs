@@ -44,11 +44,9 @@ impl Segment {
         now: Millis,
     ) -> Result<Self, JournalError> {
         let path = path(dir, number);
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&path)
-            .map_err(at("create", &path))?;
+        // The number is above all others; a file of that name is what an earlier try could not remove.
+        let open = OpenOptions::new().write(true).create(true).truncate(true).open(&path);
+        let mut file = open.map_err(at("create", &path))?;
         let written = file.write_all(&header(number, boot, now));
         if let Err(source) = written {
             // A header that did not fit would be set aside as corrupt at the next start.
@@ -74,6 +72,13 @@ impl Segment {
         }
     }
 
+    /// Takes all records out again.
+    pub(super) fn clear(&mut self) -> Result<(), JournalError> {
+        self.bytes = HEADER as u64;
+        self.torn = true;
+        self.mend().map_err(at("cut", &self.path))
+    }
+
     /// Cuts off what a failed write left behind, so that the next record starts where a reader expects it.
     fn mend(&mut self) -> io::Result<()> {
         if self.torn {
@@ -86,6 +91,10 @@ impl Segment {
 
     pub(super) fn sync(&self) -> Result<(), JournalError> {
         self.file.sync_data().map_err(at("sync", &self.path))
+    }
+
+    pub(super) fn same_file(&self) -> Result<File, JournalError> {
+        self.file.try_clone().map_err(at("sync", &self.path))
     }
 
     pub(super) fn number(&self) -> u64 {
@@ -150,7 +159,7 @@ impl SegmentReader {
         if self.good >= self.length {
             return Ok(None);
         }
-        let aside = self.path.with_extension("corrupt");
+        let aside = free_name(&self.path)?;
         if self.good == 0 {
             fs::rename(&self.path, &aside).map_err(at("rename", &self.path))?;
             return Ok(Some(aside));
@@ -179,6 +188,17 @@ impl SegmentReader {
 
 pub(super) fn path(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("{number:012}.{ENDING}"))
+}
+
+/// Where to set something aside without overwriting what was set aside before.
+fn free_name(path: &Path) -> Result<PathBuf, JournalError> {
+    let mut aside = path.with_extension("corrupt");
+    let mut again = 1;
+    while fs::exists(&aside).map_err(at("look for", &aside))? {
+        again += 1;
+        aside = path.with_extension(format!("{again}.corrupt"));
+    }
+    Ok(aside)
 }
 
 /// The numbers of all segments, oldest first.

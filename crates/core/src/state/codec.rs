@@ -15,7 +15,10 @@ impl State {
             Self::Fixed(state) => put(out, FIXED, [state.start.0, state.used]),
             Self::Sliding(state) => put(out, SLIDING, [state.start.0, state.used, state.previous]),
             Self::Bucket(state) => put(out, BUCKET, [state.missing, state.fraction, state.at.0]),
-            Self::Log(log) => put(out, LOG, log.entries().flat_map(|(at, cost)| [at.0, cost])),
+            Self::Log(log) => {
+                let entries = log.entries().flat_map(|(at, cost)| [at.0, cost]);
+                put(out, LOG, std::iter::once(log.newest().0).chain(entries));
+            }
         }
     }
 
@@ -27,21 +30,19 @@ impl State {
             return None;
         }
         let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
-        let state = match tag {
-            &FIXED => {
-                Self::Fixed(FixedWindow { start: Millis(words.next()?), used: words.next()? })
-            }
-            &SLIDING => Self::Sliding(SlidingWindow {
+        let state = match *tag {
+            FIXED => Self::Fixed(FixedWindow { start: Millis(words.next()?), used: words.next()? }),
+            SLIDING => Self::Sliding(SlidingWindow {
                 start: Millis(words.next()?),
                 used: words.next()?,
                 previous: words.next()?,
             }),
-            &BUCKET => Self::Bucket(TokenBucket {
+            BUCKET => Self::Bucket(TokenBucket {
                 missing: words.next()?,
                 fraction: words.next()?,
                 at: Millis(words.next()?),
             }),
-            &LOG => Self::Log(Box::new(decode_log(&mut words)?)),
+            LOG => Self::Log(Box::new(decode_log(&mut words)?)),
             _ => return None,
         };
         words.next().is_none().then_some(state)
@@ -54,10 +55,11 @@ fn put(out: &mut Vec<u8>, tag: u8, words: impl IntoIterator<Item = u64>) {
 }
 
 fn decode_log(words: &mut impl Iterator<Item = u64>) -> Option<SlidingLog> {
+    let newest = Millis(words.next()?);
     let mut entries = Vec::new();
     while let Some(at) = words.next() {
         entries.push((Millis(at), words.next()?));
     }
     let bounded = u64::try_from(entries.len()).is_ok_and(|len| len <= LOG_QUOTA_MAX);
-    if bounded { SlidingLog::from_entries(entries) } else { None }
+    if bounded { SlidingLog::from_parts(newest, entries) } else { None }
 }

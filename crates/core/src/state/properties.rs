@@ -173,6 +173,20 @@ proptest! {
     }
 
     #[test]
+    fn what_is_spent_while_the_clock_is_behind_counts_in_the_newest_window_it_has_shown(
+        (limit, asks) in cases(), ahead_ms in 1_u64..10_000_000,
+    ) {
+        let mut held = true;
+        walk(&limit, &asks, |_, _, now, _, after| {
+            let (seen, ahead) = after.clone().spend(&limit, Cost::PEEK, now + ahead_ms);
+            let (back, kept) = ahead.spend(&limit, Cost::ONE, now);
+            let later = kept.probe(&limit, Cost::PEEK, now + ahead_ms).remaining;
+            held &= later <= seen.remaining - u64::from(back.admitted());
+        });
+        prop_assert!(held);
+    }
+
+    #[test]
     fn a_denial_spends_nothing_and_an_admission_exactly_its_cost((limit, asks) in cases()) {
         let mut held = true;
         walk(&limit, &asks, |before, cost, now, outcome, after| {

@@ -48,13 +48,11 @@ impl Cells {
 
     /// A state that was read before a reset must not undo it.
     fn still_valid(&self, shard: &Shard, back: Returned) -> Option<ParkedCell> {
-        match shard.resets.since(back.resets, &back.cell) {
-            Some(reset) => (!reset).then_some(back.cell),
-            None => {
-                self.counters.lost.fetch_add(1, Ordering::Relaxed);
-                None
-            }
-        }
+        let Some(reset) = shard.resets.since(back.resets, &back.cell) else {
+            self.counters.lost.fetch_add(1, Ordering::Relaxed);
+            return None;
+        };
+        (!reset).then_some(back.cell)
     }
 
     pub(super) fn note(&self, evicted: &Evicted, shard: &mut Shard) {

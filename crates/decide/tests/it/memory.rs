@@ -18,6 +18,7 @@ pub(crate) struct MemoryShelf(Arc<ShelfInner>);
 struct ShelfInner {
     cells: Mutex<HashMap<CellKey, ParkedCell>>,
     failing: AtomicBool,
+    full: AtomicBool,
     /// Puts wait here while `held`.
     gate: Semaphore,
     held: Mutex<Option<Hold>>,
@@ -64,7 +65,8 @@ pub(crate) fn override_of(identifier: &str, quota: u64, width_ms: u64) -> Overri
 impl ShelfInner {
     fn keeping(cells: HashMap<CellKey, ParkedCell>) -> Self {
         let (gate, held) = (Semaphore::new(0), Mutex::new(None));
-        Self { cells: Mutex::new(cells), failing: AtomicBool::new(false), gate, held }
+        let (failing, full) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { cells: Mutex::new(cells), failing, full, gate, held }
     }
 }
 
@@ -77,6 +79,11 @@ impl Default for MemoryShelf {
 impl MemoryShelf {
     pub(crate) fn fail(&self, failing: bool) {
         self.0.failing.store(failing, Ordering::Relaxed);
+    }
+
+    /// Nothing can be put, all the rest works.
+    pub(crate) fn fill(&self, full: bool) {
+        self.0.full.store(full, Ordering::Relaxed);
     }
 
     pub(crate) fn hold(&self, hold: Hold) {
@@ -114,7 +121,7 @@ impl Shelf for MemoryShelf {
     fn put(&self, cells: Vec<ParkedCell>) -> Loading<()> {
         let shelf = Arc::clone(&self.0);
         let hold = *shelf.held.lock().unwrap();
-        let failing = shelf.failing.load(Ordering::Relaxed);
+        let failing = shelf.failing.load(Ordering::Relaxed) || shelf.full.load(Ordering::Relaxed);
         let write = move |shelf: &ShelfInner| {
             let mut kept = shelf.cells.lock().unwrap();
             kept.extend(cells.into_iter().map(|cell| (cell.key, cell)));

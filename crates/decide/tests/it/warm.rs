@@ -11,6 +11,7 @@ use tollkeeper_decide::{
 };
 
 use crate::memory::{Hold, MemoryDirectory, MemoryShelf, override_of, root_key, tenant};
+use crate::world::settle_down;
 
 const NOW: Millis = Millis(1_700_000_000_000);
 const LIFETIME: Lifetime = Lifetime { fresh_ms: 10_000, stale_ms: 60_000 };
@@ -220,13 +221,14 @@ async fn a_parked_cell_is_never_answered_from_nothing() {
 async fn a_first_ask_is_never_denied_for_lack_of_room() {
     let node = node(1);
     node.directory.add("api", Vec::new());
-    node.shelf.fail(true);
-    let names: Vec<String> = (0..400).map(|number| number.to_string()).collect();
-    for name in &names {
-        assert!(node.limit(&[check("api", name, 10, 1)]).await.passed);
-        assert!(node.decider.overflow().shelve().await.is_err() || name == "0");
+    node.shelf.fill(true);
+    // More than the parking holds, with a shelf that takes none of it.
+    for number in 0..65_600 {
+        assert!(node.limit(&[check("api", &number.to_string(), 10, 1)]).await.passed);
     }
-    assert!(node.decider.cells().stats().lost > 0);
+    assert!(node.decider.overflow().shelve().await.is_err());
+    let stats = node.decider.cells().stats();
+    assert_eq!((stats.live, stats.evicted, stats.lost), (1, 65_599, 65_599 - 65_536));
 }
 
 #[tokio::test]
@@ -238,6 +240,7 @@ async fn a_reset_runs_to_its_end_even_if_whoever_asked_is_gone() {
     node.shelf.hold(Hold::BeforeWriting);
     let decider = Arc::clone(&node.decider);
     let round = tokio::spawn(async move { decider.overflow().shelve().await });
+    settle_down().await;
     let found =
         node.decider.namespace(&tenant(), "api", NOW, &mut |_, _| ()).await.unwrap().unwrap();
     // Polled once, so that it waits for the round, and then dropped.
@@ -249,5 +252,25 @@ async fn a_reset_runs_to_its_end_even_if_whoever_asked_is_gone() {
     node.decider.reset(Which::Subject(0)).await.unwrap();
     for name in ["a", "b"] {
         assert_eq!(node.limit(&[check("api", name, 10, 1)]).await.limits[0].outcome.remaining, 9);
+    }
+}
+
+#[tokio::test]
+async fn a_reset_between_looking_and_deciding_counts_for_its_own_cells_and_no_others() {
+    for (reset, remaining) in [("other", 5), ("a", 9)] {
+        let node = node(1);
+        node.directory.add("api", Vec::new());
+        node.limit(&[check("api", "a", 10, 4)]).await;
+        node.limit(&[check("api", "b", 10, 1)]).await;
+        for _ in 0..3 {
+            node.decider.overflow().shelve().await.unwrap();
+        }
+        let asked = [check("api", "a", 10, 1)];
+        let warm = node.warm(&root_key(&["*"]), Missing::Refuse, &asked).await.unwrap();
+        let found = node.decider.namespace(&tenant(), "api", NOW, &mut |_, _| ()).await.unwrap();
+        let subject = found.unwrap().tag.subject(reset);
+        node.decider.reset(Which::Subject(subject)).await.unwrap();
+        let limited = node.decider.limit(warm, NOW).open();
+        assert_eq!(limited.limits[0].outcome.remaining, remaining, "{reset}");
     }
 }

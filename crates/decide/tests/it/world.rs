@@ -112,9 +112,7 @@ impl World {
 
     async fn warm(&self, asked: &[Asked]) -> Warm {
         let names: Vec<String> = asked.iter().map(|one| format!("id{}", one.identifier)).collect();
-        let check = |(one, name): (&Asked, &'_ String)| (*one, name.clone());
-        let pairs: Vec<(Asked, String)> = asked.iter().zip(&names).map(check).collect();
-        let checks = pairs.iter().map(|(one, name)| LimitCheck {
+        let checks = asked.iter().zip(&names).map(|(one, name)| LimitCheck {
             namespace: NAMESPACES[usize::from(one.namespace)],
             identifier: name,
             limit: limit_of(one.shape, one.quota),
@@ -204,9 +202,9 @@ impl World {
     pub(crate) async fn fail_round(&mut self) {
         self.end_round().await;
         self.note_round();
-        self.shelf.fail(true);
+        self.shelf.fill(true);
         let _ = self.decider.overflow().shelve().await;
-        self.shelf.fail(false);
+        self.shelf.fill(false);
     }
 
     pub(crate) async fn begin_round(&mut self, hold: Hold) {
@@ -215,9 +213,7 @@ impl World {
         self.shelf.hold(hold);
         let decider = Arc::clone(&self.decider);
         self.round = Some(tokio::spawn(async move { decider.overflow().shelve().await }));
-        for _ in 0..4 {
-            tokio::task::yield_now().await;
-        }
+        settle_down().await;
     }
 
     pub(crate) async fn end_round(&mut self) {
@@ -234,15 +230,12 @@ impl World {
     pub(crate) fn beat(&mut self) {
         self.drain();
         let Some(part) = self.checkpoint else { return };
-        match self.decider.cells().snapshot(part, self.now) {
-            Some(states) => {
-                self.segments.last_mut().unwrap().extend(states);
-                self.checkpoint = Some(part + 1);
-            }
-            None => {
-                self.checkpoint = None;
-                self.segments.drain(..self.segments.len() - 1);
-            }
+        if let Some(states) = self.decider.cells().snapshot(part, self.now) {
+            self.segments.last_mut().unwrap().extend(states);
+            self.checkpoint = Some(part + 1);
+        } else {
+            self.checkpoint = None;
+            self.segments.drain(..self.segments.len() - 1);
         }
     }
 
@@ -276,6 +269,13 @@ impl World {
         self.segments.push(Vec::new());
         self.decider = decider(cells, &self.directory, &self.shelf);
         self.decider.overflow().tidy(self.now).await.unwrap();
+    }
+}
+
+/// Lets every task run until it waits for something.
+pub(crate) async fn settle_down() {
+    for _ in 0..8 {
+        tokio::task::yield_now().await;
     }
 }
 

@@ -27,7 +27,7 @@ pub async fn set(call: &mut Call<'_>) -> Result<Reply, Refusal> {
         async move { store.set_override(&tenant, &name, &identifier, quota, width, now).await };
     let set = stored(call, setting, &request.namespace, &request.identifier).await?;
     forget(call, &caller, &namespace);
-    reply(call, wire::SetOverrideReply { override_id: set.override_id.into() })
+    Ok(reply(call, wire::SetOverrideReply { override_id: set.override_id.into() }))
 }
 
 pub async fn get(call: &mut Call<'_>) -> Result<Reply, Refusal> {
@@ -38,7 +38,7 @@ pub async fn get(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let readable = caller.permissions.allow("ratelimit", &namespace.id, "read_override");
     let found = namespace.overrides.find(&request.identifier).filter(|_| readable);
     let found = found.ok_or_else(|| Refusal::OverrideMissing(request.identifier.to_string()))?;
-    reply(call, shown(found))
+    Ok(reply(call, shown(found)))
 }
 
 pub async fn list(call: &mut Call<'_>) -> Result<Reply, Refusal> {
@@ -72,7 +72,7 @@ pub async fn delete(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let deleting = async move { store.delete_override(&tenant, &name, &identifier).await };
     stored(call, deleting, &request.namespace, &request.identifier).await?;
     forget(call, &caller, &namespace);
-    reply(call, wire::Empty {})
+    Ok(reply(call, wire::Empty {}))
 }
 
 pub async fn delete_namespace(call: &mut Call<'_>) -> Result<Reply, Refusal> {
@@ -84,7 +84,7 @@ pub async fn delete_namespace(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let deleting = async move { store.delete_namespace(&tenant, &name, now).await };
     stored(call, deleting, &request.namespace, "").await?;
     forget(call, &caller, &namespace);
-    reply(call, wire::Empty {})
+    Ok(reply(call, wire::Empty {}))
 }
 
 /// A namespace that is there and not deleted.
@@ -143,8 +143,8 @@ fn shown(one: &Override) -> wire::OverrideReply<'_> {
     }
 }
 
-fn reply(call: &Call<'_>, data: impl serde::Serialize) -> Result<Reply, Refusal> {
+fn reply(call: &Call<'_>, data: impl serde::Serialize) -> Reply {
     let mut sheet = Sheet::new();
     sheet.timing(&call.timing);
-    Ok(sheet.success(call.id, data))
+    sheet.success(call.id, data)
 }

@@ -24,8 +24,12 @@ impl Gauges {
         if open < max {
             return Some(place);
         }
-        self.refused.fetch_add(1, Ordering::Relaxed);
+        self.refuse();
         None
+    }
+
+    pub(super) fn refuse(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn time_out(&self) {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
 use super::gauges::Gauges;
@@ -13,6 +13,10 @@ use super::worker::Workers;
 
 /// How long to hold back after an accept failed for lack of resources; trying harder would only burn a core.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// Clients that the kernel keeps for us until they are accepted. Beyond it a connect is silently dropped and tried
+/// again after a second, so a short rush must fit. The kernel cuts this to its own bound.
+const BACKLOG: u32 = 4096;
 
 #[derive(Debug)]
 pub struct Listener {
@@ -35,8 +39,8 @@ pub enum ListenError {
 // === impl Listener ===
 
 impl Listener {
-    pub async fn bind(at: SocketAddr, max: u64, gauges: Arc<Gauges>) -> Result<Self, ListenError> {
-        match TcpListener::bind(at).await {
+    pub fn bind(at: SocketAddr, max: u64, gauges: Arc<Gauges>) -> Result<Self, ListenError> {
+        match listen(at) {
             Ok(socket) => Ok(Self { socket, max, gauges }),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 Err(ListenError::Taken { at })
@@ -66,11 +70,21 @@ impl Listener {
             // A reply is one write; waiting to fill a packet would only delay it.
             let handed = socket.set_nodelay(true).and_then(|()| socket.into_std());
             if let Ok(socket) = handed {
-                workers.hand(turn, socket, place);
+                if !workers.hand(turn, socket, place) {
+                    self.gauges.refuse();
+                }
                 turn += 1;
             }
         }
     }
+}
+
+fn listen(at: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if at.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A restart must not wait for connections of the last process to be forgotten.
+    socket.set_reuseaddr(true)?;
+    socket.bind(at)?;
+    socket.listen(BACKLOG)
 }
 
 #[allow(

@@ -42,11 +42,10 @@ impl Workers {
         Ok(Self { workers, drain })
     }
 
-    /// Hands a connection to the `turn`-th worker; if that one lags, the connection is dropped.
-    pub fn hand(&self, turn: usize, socket: TcpStream, place: Place) {
-        if let Some(worker) = self.workers.get(turn % self.workers.len().max(1)) {
-            let _ = worker.arrivals.try_send((socket, place));
-        }
+    /// Hands a connection to the `turn`-th worker. False if that one lags: the connection is dropped.
+    pub fn hand(&self, turn: usize, socket: TcpStream, place: Place) -> bool {
+        let worker = self.workers.get(turn % self.workers.len().max(1));
+        worker.is_some_and(|worker| worker.arrivals.try_send((socket, place)).is_ok())
     }
 
     /// Lets every request that has begun end, then ends the threads.

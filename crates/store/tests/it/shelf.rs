@@ -32,8 +32,11 @@ fn sorted(mut cells: Vec<ParkedCell>) -> Vec<ParkedCell> {
 #[tokio::test]
 async fn every_kind_of_state_comes_back_bit_for_bit_after_a_restart() {
     let fresh = Fresh::new().await;
-    let log =
-        SlidingLog::from_entries((0..10_000).map(|i| (Millis(1_700_000_000_000 + i), i))).unwrap();
+    let log = SlidingLog::from_parts(
+        Millis(u64::MAX),
+        (0..10_000).map(|i| (Millis(1_700_000_000_000 + i), i)),
+    )
+    .unwrap();
     let states = [
         State::Fixed(FixedWindow { start: Millis(u64::MAX), used: u64::MAX }),
         State::Sliding(SlidingWindow { start: Millis(60_000), used: 3, previous: HIGH }),

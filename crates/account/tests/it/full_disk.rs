@@ -1,0 +1,97 @@
+//! A disk that is full: nothing torn stays behind, the keeper says so, and all is well again afterwards.
+//! The kernel cuts writes short at a file size limit as it does on a full disk. The limit is a whole
+//! process's, so each test runs in one of its own.
+
+use std::process::Command;
+use std::sync::Arc;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tollkeeper_account::Keeper;
+use tollkeeper_decide::Cells;
+
+use crate::changes::{files, fixed, found_after_a_kill, open};
+use crate::keeper::{reopened, spend, start, until, used};
+
+/// Runs one of the ignored tests below with the signal ignored that would end it at the limit.
+fn run_alone(test: &str) {
+    let output = Command::new("sh")
+        .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "--nocapture", test])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}{complained}");
+}
+
+fn limit_files_to(bytes: Option<u64>) {
+    let maximum = getrlimit(Resource::Fsize).maximum;
+    setrlimit(Resource::Fsize, Rlimit { current: bytes.or(maximum), maximum }).unwrap();
+}
+
+#[test]
+fn a_write_that_does_not_fit_leaves_nothing_torn() {
+    run_alone("full_disk::alone_a_write_that_does_not_fit");
+}
+
+#[test]
+fn a_keeper_on_a_full_disk_says_so_and_mends_the_journal_when_there_is_room() {
+    run_alone("full_disk::alone_a_keeper_on_a_full_disk");
+}
+
+#[test]
+#[ignore = "limits the whole process; run by the test above"]
+fn alone_a_write_that_does_not_fit() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut journal, _, _) = open(dir.path());
+    journal.append(&[fixed(1, 1)]).unwrap();
+    let whole = journal.bytes();
+    limit_files_to(Some(whole + 1000));
+    let many: Vec<_> = (0..100).map(|key| fixed(key, 9)).collect();
+    for _ in 0..3 {
+        assert!(journal.append(&many).is_err());
+        let segment = files(dir.path(), ".tkj").pop().unwrap();
+        assert_eq!((journal.bytes(), segment.metadata().unwrap().len()), (whole, whole));
+    }
+    // What fits is written behind what was whole.
+    journal.append(&[fixed(2, 2)]).unwrap();
+    limit_files_to(None);
+    journal.append(&many).unwrap();
+    let (recovered, states) = found_after_a_kill(dir.path());
+    assert_eq!((recovered.changes, states.len(), recovered.set_aside.len()), (102, 100, 0));
+}
+
+#[test]
+#[ignore = "limits the whole process; run by the test above"]
+fn alone_a_keeper_on_a_full_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let cells = Arc::new(Cells::new(10_000));
+    let keeper: Keeper = start(dir.path(), &cells);
+    until(|| keeper.health().checkpoints() > 0);
+    (0..100).for_each(|identifier| spend(&cells, identifier, 1));
+    until(|| used(&reopened(dir.path(), 10_000).0, 99) == 1);
+    assert!(!keeper.health().failing());
+
+    limit_files_to(Some(16 << 10));
+    (100..2_000).for_each(|identifier| spend(&cells, identifier, 2));
+    until(|| keeper.health().failing());
+    let failures = keeper.health().failures();
+    // However often it tries, no heap of half checkpoints takes what room there is.
+    until(|| keeper.health().failures() > failures + 4);
+    assert!(files(dir.path(), ".tkj").len() <= 3);
+    let asides = found_after_a_kill(dir.path()).0.set_aside;
+    assert!(asides.is_empty(), "{asides:?}");
+
+    limit_files_to(None);
+    until(|| !keeper.health().failing());
+    let checkpoints = keeper.health().checkpoints();
+    until(|| keeper.health().checkpoints() > checkpoints || files(dir.path(), ".tkj").len() == 1);
+    let (again, _) = reopened(dir.path(), 10_000);
+    assert!(
+        (0..2_000)
+            .all(|identifier| used(&again, identifier) == if identifier < 100 { 1 } else { 2 })
+    );
+    keeper.stop().unwrap();
+    assert!(reopened(dir.path(), 10_000).1);
+}

@@ -44,9 +44,7 @@ impl Output {
     /// The first line that starts like this; nothing once the pipe is closed or patience has run out.
     pub(crate) fn wait_line(&self, start: &str, patience: Duration) -> Option<String> {
         let found = |text: &str| {
-            text.split_inclusive('\n')
-                .find(|line| is_line(line, start))
-                .map(str::to_owned)
+            text.split_inclusive('\n').find(|line| is_line(line, start)).map(str::to_owned)
         };
         let text = self.wait(patience, |text| text.closed || found(&text.kept).is_some());
         found(&text).map(|line| line.trim_end().to_owned())
@@ -54,10 +52,7 @@ impl Output {
 
     fn wait(&self, patience: Duration, done: impl Fn(&Text) -> bool) -> String {
         let text = self.0.text.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self
-            .0
-            .grew
-            .wait_timeout_while(text, patience, |text| !done(text));
+        let waited = self.0.grew.wait_timeout_while(text, patience, |text| !done(text));
         let (text, _) = waited.unwrap_or_else(PoisonError::into_inner);
         text.kept.clone()
     }

@@ -38,7 +38,8 @@ pub struct Tollkeeper {
 }
 
 impl Tollkeeper {
-    /// `binary` is `env!("CARGO_BIN_EXE_tollkeeper")` of the calling test; `env` adds to or replaces our variables.
+    /// `binary` is `env!("CARGO_BIN_EXE_tollkeeper")` of the calling test; `env` adds to or replaces our variables,
+    /// and an empty value takes one away.
     pub fn start(
         binary: &str,
         data_dir: &Path,
@@ -55,31 +56,29 @@ impl Tollkeeper {
     }
 
     fn spawn(binary: &str, data_dir: &Path, env: &[(&str, &str)]) -> io::Result<Self> {
-        let mut child = Command::new(binary)
+        let mut command = Command::new(binary);
+        command
             .arg("serve")
             .env_clear()
             .env("TOLLKEEPER_HTTP_LISTEN", "127.0.0.1:0")
             .env("TOLLKEEPER_DATA_DIR", data_dir)
             .env("TOLLKEEPER_ROOT_KEY", ROOT_KEY)
-            .envs(env.iter().copied())
+            .envs(env.iter().copied().filter(|(_, value)| !value.is_empty()))
             // A settings file in the folder where the tests run must not reach this server.
             .current_dir(data_dir)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
+            .stderr(Stdio::piped());
+        for (name, _) in env.iter().filter(|(_, value)| value.is_empty()) {
+            command.env_remove(name);
+        }
+        let mut child = command.spawn()?;
         let no_pipe = || io::Error::other("the child has no pipe");
         let stdout = Output::collect(child.stdout.take().ok_or_else(no_pipe)?);
         let stderr = Output::collect(child.stderr.take().ok_or_else(no_pipe)?);
         let given = env.iter().find(|(name, _)| *name == "TOLLKEEPER_ROOT_KEY");
         let root_key = given.map_or(ROOT_KEY, |(_, key)| key).to_owned();
-        Ok(Self {
-            child,
-            url: String::new(),
-            root_key,
-            stdout,
-            stderr,
-        })
+        Ok(Self { child, url: String::new(), root_key, stdout, stderr })
     }
 
     /// `http://127.0.0.1:PORT`, without a slash at the end.
@@ -118,10 +117,8 @@ impl Tollkeeper {
             return self.wait_for_end();
         }
         self.kill9()?;
-        let text = format!(
-            "still running {STOP_PATIENCE:?} after SIGTERM; it said:\n{}",
-            self.stderr()
-        );
+        let text =
+            format!("still running {STOP_PATIENCE:?} after SIGTERM; it said:\n{}", self.stderr());
         Err(io::Error::new(io::ErrorKind::TimedOut, text))
     }
 
@@ -150,11 +147,7 @@ impl Tollkeeper {
     /// The server closed its output or said nothing in time. Give it a moment to end by itself, for its status.
     fn failed(mut self) -> StartFailure {
         let ended = self.ended_within(PIPE_PATIENCE).unwrap_or(false);
-        let status = if ended {
-            self.wait_for_end()
-        } else {
-            self.kill9()
-        };
+        let status = if ended { self.wait_for_end() } else { self.kill9() };
         StartFailure {
             status: status.ok().filter(|_| ended),
             stdout: self.stdout(),
@@ -182,21 +175,13 @@ pub struct StartFailure {
 impl StartFailure {
     #[allow(clippy::needless_pass_by_value, reason = "the shape of map_err")]
     fn unspawned(error: io::Error) -> Self {
-        Self {
-            status: None,
-            stdout: String::new(),
-            stderr: format!("not started: {error}"),
-        }
+        Self { status: None, stdout: String::new(), stderr: format!("not started: {error}") }
     }
 }
 
 impl fmt::Display for StartFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            status,
-            stdout,
-            stderr,
-        } = self;
+        let Self { status, stdout, stderr } = self;
         match status {
             Some(status) => write!(f, "the server ended with {status}")?,
             None => write!(f, "the server did not listen within {START_PATIENCE:?}")?,

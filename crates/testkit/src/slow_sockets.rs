@@ -26,18 +26,14 @@ impl SlowSockets {
             Ok(socket)
         };
         let open: io::Result<Vec<_>> = (0..count).map(|_| connect()).collect();
-        Ok(Self {
-            open: open?,
-            sent: 0,
-        })
+        Ok(Self { open: open?, sent: 0 })
     }
 
     /// Sends the next byte on every socket that the server has not given up on; says how many are left.
     pub fn trickle(&mut self) -> usize {
         let byte = OPENING.get(self.sent).copied().unwrap_or(FILLER);
         self.sent += 1;
-        self.open
-            .retain_mut(|socket| is_open(socket) && written(socket, byte));
+        self.open.retain_mut(|socket| is_open(socket) && written(socket, byte));
         self.open.len()
     }
 
@@ -70,13 +66,7 @@ fn written(socket: &mut TcpStream, byte: u8) -> bool {
 /// Thousands of sockets do not fit in the usual soft limit of 1024; the hard limit is ours to use.
 fn raise_open_files() -> io::Result<()> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    Ok(setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: maximum,
-            maximum,
-        },
-    )?)
+    Ok(setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?)
 }
 
 #[cfg(test)]

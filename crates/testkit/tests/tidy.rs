@@ -1,11 +1,7 @@
 //! The rules of this repository that no compiler checks: headers, sizes, directions, and paths that documents name.
 //! It reads the tree and complains with file and reason. It never changes a file.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 #[path = "tidy/tree.rs"]
 mod tree;
@@ -36,9 +32,8 @@ const UNSAFE_ALLOWED: &[&str] = &[];
 const LINES_MAX: usize = 500;
 
 /// Folders whose paths documents must get right.
-const NAMED_FOLDERS: &[&str] = &[
-    "crates/", "benches/", "docs/", "web/", "deploy/", "scripts/", ".ci/", ".config/",
-];
+const NAMED_FOLDERS: &[&str] =
+    &["crates/", "benches/", "docs/", "web/", "deploy/", "scripts/", ".ci/", ".config/"];
 
 #[test]
 fn every_source_file_opens_by_saying_what_it_is_for() {
@@ -57,28 +52,18 @@ fn nothing_is_left_unfinished() {
 
 #[test]
 fn unsafe_code_is_only_where_it_is_allowed() {
-    assert_tidy(&complaints(|path, text| {
-        memory_unsafe(path, text, UNSAFE_ALLOWED)
-    }));
+    assert_tidy(&complaints(|path, text| memory_unsafe(path, text, UNSAFE_ALLOWED)));
 }
 
 #[test]
 fn core_knows_no_time_no_tasks_and_no_wire() {
     assert_tidy(&complaints(|path, text| {
-        if path.starts_with("crates/core/src/") {
-            impure(text)
-        } else {
-            Vec::new()
-        }
+        if path.starts_with("crates/core/src/") { impure(text) } else { Vec::new() }
     }));
     let manifest = manifest("core");
-    assert!(
-        dependencies(&manifest, "dependencies").is_empty(),
-        "core depends on nobody"
-    );
-    let ours = dependencies(&manifest, "dev-dependencies")
-        .into_iter()
-        .filter_map(|name| ours(&name));
+    assert!(dependencies(&manifest, "dependencies").is_empty(), "core depends on nobody");
+    let ours =
+        dependencies(&manifest, "dev-dependencies").into_iter().filter_map(|name| ours(&name));
     assert_eq!(ours.count(), 0, "core is tested alone");
 }
 
@@ -86,9 +71,7 @@ fn core_knows_no_time_no_tasks_and_no_wire() {
 fn no_crate_imports_against_the_stream() {
     let crates = crates();
     assert!(crates.len() > 1, "the walk finds the crates");
-    let against = crates
-        .iter()
-        .flat_map(|name| wrong_edges(name, &manifest(name)));
+    let against = crates.iter().flat_map(|name| wrong_edges(name, &manifest(name)));
     assert_tidy(&against.collect::<Vec<_>>());
 }
 
@@ -96,10 +79,7 @@ fn no_crate_imports_against_the_stream() {
 fn every_path_that_the_architecture_names_exists() {
     let text = read("ARCHITECTURE.md");
     let tree = tree();
-    assert!(
-        named_paths(&text).next().is_some(),
-        "ARCHITECTURE.md names no path at all"
-    );
+    assert!(named_paths(&text).next().is_some(), "ARCHITECTURE.md names no path at all");
     let missing = named_paths(&text).filter(|named| !exists(named, &tree));
     let complaint = |named| format!("ARCHITECTURE.md names {named}, which is not there");
     assert_tidy(&missing.map(complaint).collect::<Vec<_>>());
@@ -109,22 +89,15 @@ fn every_path_that_the_architecture_names_exists() {
 fn each_rule_catches_what_it_is_about() {
     assert_eq!(header("use std::fmt;\n//! Late.").len(), 1);
     assert_eq!(header("//!\n").len(), 1);
-    assert_eq!(
-        size("crates/x/src/a.rs", &"\n".repeat(LINES_MAX + 1)).len(),
-        1
-    );
-    assert_eq!(
-        unfinished(&format!("fn f() {{ {}) }}", UNFINISHED[0])).len(),
-        1
-    );
+    assert_eq!(size("crates/x/src/a.rs", &"\n".repeat(LINES_MAX + 1)).len(), 1);
+    assert_eq!(unfinished(&format!("fn f() {{ {}) }}", UNFINISHED[0])).len(), 1);
     let code = format!("{UNSAFE_WORD} {{ }} // why");
     assert_eq!(memory_unsafe("a.rs", &code, &[]).len(), 1);
     assert!(memory_unsafe("a.rs", &code, &["a.rs"]).is_empty());
     assert_eq!(impure("use std::time::Duration;\nasync fn f() {}").len(), 2);
     assert!(impure("// no async here\nlet asynchrony = 1; // tokio").is_empty());
-    let backwards: Table = "[target.'cfg(unix)'.dependencies]\ntollkeeper-server.workspace = true"
-        .parse()
-        .unwrap();
+    let backwards: Table =
+        "[target.'cfg(unix)'.dependencies]\ntollkeeper-server.workspace = true".parse().unwrap();
     assert_eq!(wrong_edges("decide", &backwards).len(), 1);
     assert_eq!(wrong_edges("newcomer", &Table::new()).len(), 1);
     let named: Vec<_> =
@@ -154,24 +127,14 @@ const UNSAFE_WORD: &str = concat!("un", "safe");
 
 fn header(text: &str) -> Vec<String> {
     let first = text.lines().next().unwrap_or_default();
-    let says = first
-        .strip_prefix("//!")
-        .is_some_and(|words| !words.trim().is_empty());
-    if says {
-        Vec::new()
-    } else {
-        vec!["does not open with `//!` and what it is for".into()]
-    }
+    let says = first.strip_prefix("//!").is_some_and(|words| !words.trim().is_empty());
+    if says { Vec::new() } else { vec!["does not open with `//!` and what it is for".into()] }
 }
 
 fn size(path: &str, text: &str) -> Vec<String> {
     let lines = text.lines().count();
     let fits = lines <= LINES_MAX || !path.contains("/src/");
-    if fits {
-        Vec::new()
-    } else {
-        vec![format!("has {lines} lines, more than {LINES_MAX}")]
-    }
+    if fits { Vec::new() } else { vec![format!("has {lines} lines, more than {LINES_MAX}")] }
 }
 
 fn unfinished(text: &str) -> Vec<String> {
@@ -184,18 +147,12 @@ fn unfinished(text: &str) -> Vec<String> {
 
 fn memory_unsafe(path: &str, text: &str, allowed: &[&str]) -> Vec<String> {
     let found = !allowed.contains(&path) && code(text).any(|line| has_word(line, UNSAFE_WORD));
-    if found {
-        vec!["leaves safe Rust and is not in UNSAFE_ALLOWED".into()]
-    } else {
-        Vec::new()
-    }
+    if found { vec!["leaves safe Rust and is not in UNSAFE_ALLOWED".into()] } else { Vec::new() }
 }
 
 fn impure(text: &str) -> Vec<String> {
     let words = ["std::time", "async", "tokio", "serde"];
-    let used = words
-        .iter()
-        .filter(|word| code(text).any(|line| has_word(line, word)));
+    let used = words.iter().filter(|word| code(text).any(|line| has_word(line, word)));
     used.map(|word| format!("mentions {word}")).collect()
 }
 
@@ -203,14 +160,11 @@ fn wrong_edges(name: &str, manifest: &Table) -> Vec<String> {
     let Some((_, allowed)) = ALLOWED.iter().find(|(known, _)| *known == name) else {
         return vec![format!("crates/{name} has no row in ALLOWED")];
     };
-    let edges = ["dependencies", "build-dependencies"]
-        .map(|kind| dependencies(manifest, kind))
-        .concat();
+    let edges =
+        ["dependencies", "build-dependencies"].map(|kind| dependencies(manifest, kind)).concat();
     let edges = edges.iter().filter_map(|edge| ours(edge));
     let wrong = edges.filter(|edge| !allowed.contains(&edge.as_str()));
-    wrong
-        .map(|edge| format!("crates/{name} imports {edge} against the stream"))
-        .collect()
+    wrong.map(|edge| format!("crates/{name} imports {edge} against the stream")).collect()
 }
 
 /// What stands in backticks and looks like a path of this repository.
@@ -225,13 +179,9 @@ fn named_paths(text: &str) -> impl Iterator<Item = &str> {
 /// A path counts from the root or, as in `account/src/journal.rs`, from any folder; a folder by what is in it.
 fn exists(named: &str, tree: &[String]) -> bool {
     let named = named.trim_end_matches('/');
-    let below = |path: &str| {
-        path.strip_prefix(named)
-            .is_some_and(|rest| rest.starts_with('/'))
-    };
+    let below = |path: &str| path.strip_prefix(named).is_some_and(|rest| rest.starts_with('/'));
     let tail = |path: &str| {
-        path.strip_suffix(named)
-            .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+        path.strip_suffix(named).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
     };
     tree.iter().any(|path| below(path) || tail(path))
 }

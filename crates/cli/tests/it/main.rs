@@ -1,8 +1,20 @@
-//! The binary from outside: arguments, environment and stdin in; text and exit code out.
+//! The binary from outside: arguments, environment, stdin and requests in; text, exit codes and answers out.
 
-#![allow(clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
+mod bad_input;
+mod contract;
+mod crowd;
 mod doctor;
+mod durability;
 mod limit;
 mod program;
+mod start;
 mod teaching;
+mod time;
+mod world;

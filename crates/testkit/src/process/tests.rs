@@ -1,10 +1,6 @@
 //! The harness against a stand-in: `/bin/sh serve` runs the script named `serve` in the data folder.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use super::{ROOT_KEY, StartFailure, Tollkeeper};
 
@@ -31,6 +27,13 @@ fn the_server_sees_only_the_variables_of_the_test() {
     let ours = |line: &&str| line.contains("TOLLKEEPER_");
     assert_eq!(failure.stderr.lines().filter(ours).count(), 4, "{failure}");
     assert!(!failure.stderr.contains("CARGO"), "{failure}");
+}
+
+#[test]
+fn an_empty_value_takes_a_variable_away() {
+    let failure = start("export -p >&2; exit 1", &[("TOLLKEEPER_ROOT_KEY", "")]);
+    let failure = failure.expect_err("it ends");
+    assert!(!failure.stderr.contains("TOLLKEEPER_ROOT_KEY"), "{failure}");
 }
 
 #[test]

@@ -7,10 +7,7 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .canonicalize()
-        .unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
 /// Folders of what is built, downloaded, served from or git's own.
@@ -32,12 +29,8 @@ pub(super) fn tree() -> Vec<String> {
             }
         }
     }
-    let from_root = |path: PathBuf| {
-        path.strip_prefix(&root)
-            .unwrap()
-            .to_string_lossy()
-            .into_owned()
-    };
+    let from_root =
+        |path: PathBuf| path.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
     found.into_iter().map(from_root).collect()
 }
 
@@ -45,24 +38,18 @@ pub(super) fn complaints(rule: impl Fn(&str, &str) -> Vec<String>) -> Vec<String
     let sources: Vec<_> = tree().into_iter().filter(|path| is_source(path)).collect();
     assert!(sources.len() > 9, "the walk finds the sources");
     let about = |path: &String| {
-        rule(path, &read(path))
-            .into_iter()
-            .map(|c| format!("{path} {c}"))
-            .collect::<Vec<_>>()
+        rule(path, &read(path)).into_iter().map(|c| format!("{path} {c}")).collect::<Vec<_>>()
     };
     sources.iter().flat_map(about).collect()
 }
 
 pub(super) fn is_source(path: &str) -> bool {
-    Path::new(path)
-        .extension()
-        .is_some_and(|extension| extension == "rs")
+    Path::new(path).extension().is_some_and(|extension| extension == "rs")
 }
 
 /// The lines without comments; rules about code must not forbid talking about it.
 pub(super) fn code(text: &str) -> impl Iterator<Item = &str> {
-    text.lines()
-        .map(|line| line.split_once("//").map_or(line, |(code, _)| code))
+    text.lines().map(|line| line.split_once("//").map_or(line, |(code, _)| code))
 }
 
 pub(super) fn has_word(line: &str, word: &str) -> bool {
@@ -74,13 +61,9 @@ pub(super) fn has_word(line: &str, word: &str) -> bool {
 
 /// The names of the folders under `crates/` that are crates.
 pub(super) fn crates() -> Vec<String> {
-    let entries = fs::read_dir(root().join("crates"))
-        .unwrap()
-        .map(Result::unwrap);
+    let entries = fs::read_dir(root().join("crates")).unwrap().map(Result::unwrap);
     let crates = entries.filter(|entry| entry.path().join("Cargo.toml").is_file());
-    crates
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect()
+    crates.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
 pub(super) fn manifest(name: &str) -> Table {
@@ -95,14 +78,11 @@ pub(super) fn read(path: &str) -> String {
 /// Names under this heading, also where they hold for some targets only.
 pub(super) fn dependencies(manifest: &Table, kind: &str) -> Vec<String> {
     let names = |of: Option<&Value>| {
-        of.and_then(Value::as_table)
-            .map(|table| table.keys().cloned().collect())
+        of.and_then(Value::as_table).map(|table| table.keys().cloned().collect())
     };
     let targets = manifest.get("target").and_then(Value::as_table);
-    let per_target = targets
-        .into_iter()
-        .flat_map(Table::values)
-        .map(|target| names(target.get(kind)));
+    let per_target =
+        targets.into_iter().flat_map(Table::values).map(|target| names(target.get(kind)));
     let all = per_target.chain([names(manifest.get(kind))]).flatten();
     all.collect::<Vec<Vec<String>>>().concat()
 }

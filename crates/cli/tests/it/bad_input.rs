@@ -1,0 +1,6 @@
+//! What hostile and mistaken callers send: refused in the envelope with every mistake named, and nothing counted.
+
+mod authorization;
+mod bodies;
+mod sizes;
+mod smuggling;

@@ -1,0 +1,81 @@
+//! Who may ask: a missing, garbled or unknown root key, told apart.
+
+use serde_json::json;
+use tollkeeper_testkit::Connection;
+
+use crate::world::{Answer, World, ask};
+
+fn asked(world: &World, authorization: Option<&str>, body: &str) -> Answer {
+    let mut connection = Connection::open(world.server.url()).unwrap();
+    let headers: Vec<_> = authorization.map(|value| ("authorization", value)).into_iter().collect();
+    let sent = connection.exchange("POST", "/v2/ratelimit.limit", &headers, body.as_bytes());
+    let response = sent.unwrap();
+    let json = serde_json::from_slice(&response.body).unwrap();
+    Answer { response, json }
+}
+
+#[test]
+fn a_missing_key_is_a_mistake_of_the_request_and_a_garbled_one_is_named_so() {
+    let world = World::new();
+    let body = ask("api", "ann", 5).to_string();
+    let missing = asked(&world, None, &body);
+    missing.assert_refused("no Authorization");
+    assert_eq!((missing.status(), missing.code()), (400, "invalid_input"));
+    assert_eq!(missing.places(), ["header.Authorization"]);
+
+    let key = world.server.root_key();
+    let garbled =
+        ["Basic x", "Bearer", "Bearer ", "Bearer\t", "", key, "bearerx", "Token abc", "é"];
+    for value in garbled {
+        let answer = asked(&world, Some(value), &body);
+        answer.assert_refused(value);
+        assert_eq!((answer.status(), answer.code()), (400, "malformed"), "{value:?}");
+    }
+    assert_eq!(world.spends(), 0);
+}
+
+#[test]
+fn an_unknown_key_is_401_and_never_repeated_back() {
+    let world = World::new();
+    let body = ask("api", "ann", 5).to_string();
+    let key = world.server.root_key();
+    let long = "k".repeat(4000);
+    for wrong in [
+        "wrong-key-of-some-length",
+        &key[1..],
+        &format!("{key}x"),
+        &key.to_uppercase(),
+        &format!("{key}, {key}"),
+        "' OR 1=1 --",
+        "\u{202e}\u{fffd}",
+        &long,
+    ] {
+        let answer = asked(&world, Some(&format!("Bearer {wrong}")), &body);
+        answer.assert_refused(wrong);
+        assert_eq!((answer.status(), answer.code()), (401, "key_not_found"), "{wrong}");
+        assert!(!answer.response.text().contains(wrong));
+    }
+    assert_eq!(world.spends(), 0);
+}
+
+#[test]
+fn the_scheme_is_read_without_regard_to_case() {
+    let world = World::new();
+    let body = ask("api", "ann", 5).to_string();
+    for scheme in ["Bearer", "bearer", "BEARER"] {
+        let answer = asked(&world, Some(&format!("{scheme} {}", world.server.root_key())), &body);
+        assert_eq!(answer.status(), 200, "{scheme}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_the_body_comes_before_who_asks() {
+    let world = World::new();
+    let answer = asked(&world, None, &json!({"limit": 0}).to_string());
+    let places = answer.places();
+    assert_eq!(places[0], "header.Authorization");
+    assert_eq!(places.len(), 5, "{places:?}");
+    let answer = asked(&world, Some("Bearer wrong"), "{}");
+    assert_eq!((answer.status(), answer.code()), (400, "invalid_input"));
+    assert_eq!(answer.places().len(), 4);
+}

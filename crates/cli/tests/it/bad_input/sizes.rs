@@ -1,0 +1,137 @@
+//! Too much: bodies above a megabyte however they are sent, batches above a hundred, heads above their bounds.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tollkeeper_testkit::Connection;
+
+use crate::world::{Answer, World, ask};
+
+const HUGE: usize = 5_000_000;
+const SILENCE: Duration = Duration::from_secs(2);
+
+fn head(world: &World, framing: &str) -> String {
+    format!(
+        "POST /v2/ratelimit.limit HTTP/1.1\r\nhost: test\r\nauthorization: Bearer {}\r\n{framing}\r\n",
+        world.server.root_key()
+    )
+}
+
+fn answer(connection: &mut Connection) -> Answer {
+    let response = connection.receive().expect("readable").expect("an answer");
+    let json = serde_json::from_slice(&response.body).expect("JSON");
+    Answer { response, json }
+}
+
+#[test]
+fn a_body_above_a_megabyte_is_413_with_and_without_a_declared_length() {
+    let world = World::new();
+    let filler = vec![b' '; HUGE];
+    let declared = format!("content-length: {HUGE}\r\n");
+    let chunk = format!("{:x}\r\n", filler.len());
+    let small: Vec<u8> = (0..HUGE / 50_000)
+        .flat_map(|_| [b"c350\r\n".as_slice(), &filler[..50_000], b"\r\n"].concat())
+        .collect();
+    for (framing, body) in [
+        (&*declared, filler.clone()),
+        ("transfer-encoding: chunked\r\n", [chunk.as_bytes(), &filler, b"\r\n0\r\n\r\n"].concat()),
+        ("transfer-encoding: chunked\r\n", [&small[..], b"0\r\n\r\n"].concat()),
+    ] {
+        let mut connection = Connection::open(world.server.url()).unwrap();
+        // The server may close before it has all of it: whether it was sent does not matter, the answer does.
+        let _ =
+            connection.send(head(&world, framing).as_bytes()).and_then(|()| connection.send(&body));
+        let refused = answer(&mut connection);
+        refused.assert_refused(framing);
+        assert_eq!(
+            (refused.status(), refused.code()),
+            (413, "request_body_too_large"),
+            "{framing}"
+        );
+    }
+    let just_right = format!("{}{}", " ".repeat((1 << 20) - 200), ask("api", "ann", 5));
+    let padded = format!("{just_right}{}", " ".repeat((1 << 20) - just_right.len()));
+    let mut client = world.client();
+    assert_eq!(client.post_bytes("ratelimit.limit", padded.as_bytes()).unwrap().status(), 200);
+    let above = format!("{padded} ");
+    assert_eq!(client.post_bytes("ratelimit.limit", above.as_bytes()).unwrap().status(), 413);
+    assert_eq!(world.spends(), 1);
+}
+
+#[test]
+fn bytes_without_any_length_are_no_body() {
+    let world = World::new();
+    let mut connection = Connection::open(world.server.url()).unwrap();
+    let body = ask("api", "victim", 5).to_string();
+    connection.send(format!("{}{body}\r\n\r\n", head(&world, "")).as_bytes()).unwrap();
+    let statuses: Vec<_> =
+        connection.receive_all(SILENCE).unwrap().iter().map(|response| response.status).collect();
+    assert!(statuses.iter().all(|status| *status == 400), "{statuses:?}");
+    assert_eq!(world.spends(), 0);
+}
+
+#[test]
+fn a_body_in_chunks_is_as_good_as_one_with_its_length() {
+    let world = World::new();
+    let mut connection = Connection::open(world.server.url()).unwrap();
+    let chunk = |part: &str| format!("{:x};note=1\r\n{part}\r\n", part.len());
+    let body = ask("api", "ann", 5).to_string();
+    let (first, second) = body.split_at(20);
+    let raw = format!(
+        "{}{}{}0\r\n\r\n",
+        head(&world, "Transfer-Encoding: Chunked\r\n"),
+        chunk(first),
+        chunk(second)
+    );
+    for left in [4, 3] {
+        connection.send(raw.as_bytes()).unwrap();
+        assert_eq!(answer(&mut connection).json["data"]["remaining"], left);
+    }
+}
+
+#[test]
+fn a_batch_holds_1_to_100_entries() {
+    let world = World::new();
+    let mut client = world.client();
+    for (count, status) in [(0, 400), (1, 200), (100, 200), (101, 400), (5_000, 400)] {
+        let entries: Vec<_> = (0..count)
+            .map(|_| json!({"namespace": "a", "identifier": "x", "limit": 1000, "duration": 60000}))
+            .collect();
+        let answer = client.post("ratelimit.multiLimit", &json!(entries));
+        assert_eq!(answer.status(), status, "{count}");
+        if status == 400 {
+            answer.assert_refused(&count.to_string());
+            assert_eq!(answer.places(), ["body"]);
+        }
+    }
+    assert_eq!(world.spends(), 2);
+}
+
+#[test]
+fn heads_beyond_their_bounds_are_refused_and_the_server_goes_on() {
+    let world = World::new();
+    let many = "x-one-more: y\r\n".repeat(200);
+    let long_header = format!("x-long: {}\r\n", "v".repeat(200_000));
+    let long_path = format!("GET /{} HTTP/1.1\r\nhost: test\r\n\r\n", "p".repeat(100_000));
+    for raw in [head(&world, &many), head(&world, &long_header), long_path] {
+        let mut connection = Connection::open(world.server.url()).unwrap();
+        let _ = connection.send(raw.as_bytes());
+        let responses = connection.receive_all(SILENCE).unwrap();
+        assert!(responses.len() <= 1, "{responses:?}");
+        for response in &responses {
+            assert!((400..500).contains(&response.status), "{response:?}");
+        }
+    }
+    assert_eq!(world.client().get("/livez").status, 200);
+    assert_eq!(world.spends(), 0);
+}
+
+#[test]
+fn a_compressed_body_is_not_unpacked() {
+    let world = World::new();
+    let mut connection = Connection::open(world.server.url()).unwrap();
+    let bomb = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0xed, 0xc1, 1, 1, 0, 0];
+    let headers = [("content-encoding", "gzip"), ("authorization", "Bearer x")];
+    let response = connection.exchange("POST", "/v2/ratelimit.limit", &headers, &bomb).unwrap();
+    assert_eq!(response.status, 400);
+}

@@ -1,0 +1,32 @@
+//! As many connections as there are places, and not one more.
+
+use tollkeeper_testkit::Connection;
+
+use crate::time::eventually;
+use crate::world::{Client, World, ask};
+
+#[test]
+fn the_seventeenth_of_sixteen_places_is_refused_and_counted_and_the_others_go_on() {
+    let world = World::with(&[("TOLLKEEPER_MAX_CONNECTIONS", "16")]);
+    let mut clients: Vec<Client> = (0..16).map(|_| world.client()).collect();
+    for client in &mut clients {
+        client.limit(&ask("api", "ann", 1000));
+    }
+    for _ in 0..3 {
+        let mut one_more = Connection::open(world.server.url()).expect("the kernel accepts");
+        let answer = one_more.exchange("GET", "/livez", &[], b"");
+        assert!(answer.is_err(), "{answer:?}");
+    }
+    for client in &mut clients {
+        assert_eq!(client.limit(&ask("api", "ann", 1000))["success"], true);
+    }
+    let metrics = clients[0].get("/metrics").text();
+    for line in ["tollkeeper_connections 16", "tollkeeper_connections_refused_total 3"] {
+        assert!(metrics.lines().any(|found| found == line), "{line}\n{metrics}");
+    }
+    clients.truncate(15);
+    eventually("a place is free", || {
+        let opened = Connection::open(world.server.url());
+        opened.and_then(|mut one| one.exchange("GET", "/livez", &[], b"")).is_ok()
+    });
+}

@@ -1,0 +1,7 @@
+//! Starting the server, and the commands against a running one: what a person meets first, good days and bad.
+
+mod commands;
+mod disk;
+mod refusals;
+mod root_key;
+mod terminal;

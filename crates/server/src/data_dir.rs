@@ -32,6 +32,12 @@ pub enum DataDirError {
          counter can be found again; delete it only together with the whole data directory"
     )]
     SecretBroken { path: PathBuf },
+    #[error(
+        "the data directory {path} was written under another secret: with this one no stored key and no counter \
+         in it can be found. Give the TOLLKEEPER_SECRET it was made with (or none, if it was none), or start \
+         with an empty data directory"
+    )]
+    OtherSecret { path: PathBuf },
 }
 
 // === impl DataDir ===
@@ -58,6 +64,20 @@ impl DataDir {
         self.path.join("journal")
     }
 
+    /// Refuses a secret that is not the one this directory was written under; the first one is remembered.
+    pub fn hold_to(&self, fingerprint: [u8; 16]) -> Result<(), DataDirError> {
+        let path = self.path.join("secret.fingerprint");
+        let text = hex(&fingerprint);
+        match fs::read_to_string(&path) {
+            Ok(known) if known.trim_end() == text => Ok(()),
+            Ok(_) => Err(DataDirError::OtherSecret { path: self.path.clone() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                write_whole(&path, &text).map_err(|source| DataDirError::unusable(&path, source))
+            }
+            Err(source) => Err(DataDirError::unusable(&path, source)),
+        }
+    }
+
     /// The secret of this data directory, made at the first start.
     pub fn secret(&self) -> Result<Redacted<String>, DataDirError> {
         let path = self.path.join("secret");
@@ -79,19 +99,27 @@ fn read_secret(path: &Path, file: File) -> Result<Redacted<String>, DataDirError
     if text.len() == SECRET_CHARS { Ok(Redacted::new(text)) } else { Err(broken()) }
 }
 
-/// Written beside its place and moved there, so that a crash leaves either no secret or a whole one.
 fn make_secret(path: &Path) -> io::Result<Redacted<String>> {
     let mut bytes = [0; SECRET_CHARS / 2];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    let hex = |digit: u8| char::from_digit(u32::from(digit), 16).unwrap_or('0');
-    let text: String = bytes.iter().flat_map(|byte| [hex(byte >> 4), hex(byte & 15)]).collect();
+    let text = hex(&bytes);
+    write_whole(path, &text)?;
+    Ok(Redacted::new(text))
+}
+
+/// Written beside its place and moved there, so that a crash leaves either no file or a whole one.
+fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     let beside = path.with_extension("new");
     let mut file =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
     writeln!(file, "{text}")?;
     file.sync_all()?;
-    fs::rename(&beside, path)?;
-    Ok(Redacted::new(text))
+    fs::rename(&beside, path)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 // === impl DataDirError ===

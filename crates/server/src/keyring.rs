@@ -14,6 +14,7 @@ pub struct Keyring {
     /// Keyed once; a clone starts every hash, which saves two of its four blocks.
     pepper: Hmac<Sha256>,
     cell_secret: [u8; 16],
+    fingerprint: [u8; 16],
 }
 
 // === impl Keyring ===
@@ -26,15 +27,22 @@ impl Keyring {
         derived.expand(b"root key pepper 1", &mut pepper).ok()?;
         let mut cell_secret = [0; 16];
         derived.expand(b"cell hash 1", &mut cell_secret).ok()?;
+        let mut fingerprint = [0; 16];
+        derived.expand(b"fingerprint 1", &mut fingerprint).ok()?;
         let keyed = Hmac::<Sha256>::new_from_slice(&pepper).ok();
         pepper.zeroize();
-        Some(Self { pepper: keyed?, cell_secret })
+        Some(Self { pepper: keyed?, cell_secret, fingerprint })
     }
 
     pub fn hash(&self, key_text: &[u8]) -> KeyHash {
         let mut mac = self.pepper.clone();
         mac.update(key_text);
         KeyHash(mac.finalize().into_bytes().into())
+    }
+
+    /// Tells two secrets apart without saying anything about either.
+    pub fn fingerprint(&self) -> [u8; 16] {
+        self.fingerprint
     }
 
     pub fn cell_hasher(&self) -> CellHasher {

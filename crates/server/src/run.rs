@@ -143,7 +143,10 @@ fn keyring(settings: &Settings, data_dir: &DataDir) -> Result<Keyring, ServeErro
         None => data_dir.secret()?,
     };
     let derived = Keyring::derive(secret.expose());
-    Ok(derived.ok_or_else(|| io::Error::other("keys could not be derived from the secret"))?)
+    let keyring =
+        derived.ok_or_else(|| io::Error::other("keys could not be derived from the secret"))?;
+    data_dir.hold_to(keyring.fingerprint())?;
+    Ok(keyring)
 }
 
 /// Makes sure that somebody can get in. Returns the key when it was made just now, to be shown once.

@@ -18,6 +18,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 /// again after a second, so a short rush must fit. The kernel cuts this to its own bound.
 const BACKLOG: u32 = 4096;
 
+/// What a connection over the cap gets before it is closed.
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\n\
+connection: close\r\n\r\n";
+
 #[derive(Debug)]
 pub struct Listener {
     socket: TcpListener,
@@ -66,7 +70,11 @@ impl Listener {
                 pause().await;
                 continue;
             };
-            let Some(place) = self.gauges.enter(self.max) else { continue };
+            let Some(place) = self.gauges.enter(self.max) else {
+                // Into an empty send buffer, so without waiting; a client that is still sending may not see it.
+                let _ = socket.try_write(FULL);
+                continue;
+            };
             // A reply is one write; waiting to fill a packet would only delay it.
             let handed = socket.set_nodelay(true).and_then(|()| socket.into_std());
             if let Ok(socket) = handed {

@@ -16,8 +16,9 @@ use crate::app::App;
 
 /// Connections on their way to a worker, at most. A worker that lags this far behind is overloaded.
 const ARRIVALS_MAX: usize = 1024;
-/// How long a drain waits for clients that are in the middle of something.
-const DRAIN: Duration = Duration::from_secs(10);
+/// How long a drain waits for clients that are in the middle of something: with the rest of the way down
+/// it stays below the five seconds after which impatient supervisors kill.
+const DRAIN: Duration = Duration::from_secs(4);
 
 /// All workers of this process.
 #[derive(Debug)]

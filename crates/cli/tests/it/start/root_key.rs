@@ -123,3 +123,18 @@ fn a_key_of_512_characters_is_as_good_as_one_of_16() {
         server.terminate().unwrap();
     }
 }
+
+#[test]
+fn another_secret_on_the_same_data_is_refused_and_the_right_one_still_works() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut first = started(folder.path(), &WITHOUT);
+    let key = shown(&first).expect("a key is made");
+    first.terminate().expect("it ends");
+    let other =
+        [("TOLLKEEPER_ROOT_KEY", ""), ("TOLLKEEPER_SECRET", "another secret of 32 characters!")];
+    let refused = start(folder.path(), &other).expect_err("it must not start");
+    assert_eq!(refused.status.and_then(|status| status.code()), Some(2));
+    assert!(refused.stderr.contains("written under another secret"), "{}", refused.stderr);
+    let again = started(folder.path(), &WITHOUT);
+    assert_eq!(status_for(&again, &key), 200);
+}

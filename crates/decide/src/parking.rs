@@ -3,21 +3,28 @@
 //! A cell is in at most one stage, and never in the table at the same time.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::CellKey;
 use crate::ports::ParkedCell;
 
+/// Keys are keyed hashes already; hashing them again would only cost.
+type Stage = HashMap<CellKey, ParkedCell, BuildHasherDefault<KeyIsHash>>;
+
+#[derive(Debug, Default)]
+pub(crate) struct KeyIsHash(u64);
+
 #[derive(Debug, Default)]
 pub(crate) struct Parking {
     /// Not handed to the shelf yet.
-    waiting: HashMap<CellKey, ParkedCell>,
+    waiting: Stage,
     /// Handed over in the running round; the shelf has not answered yet.
-    handed: HashMap<CellKey, ParkedCell>,
+    handed: Stage,
     /// On the shelf since this round, and since the one before. A request looks for its cells first and
     /// decides later, with at most one round beginning in between; what it then found here, or not yet
     /// on the shelf, must still be here. A round may end just before the next begins, so it takes two.
-    settled: HashMap<CellKey, ParkedCell>,
-    settled_before: HashMap<CellKey, ParkedCell>,
+    settled: Stage,
+    settled_before: Stage,
 }
 
 // === impl Parking ===
@@ -29,6 +36,11 @@ impl Parking {
 
     /// The newest state of this cell, if it is here. It leaves the parking: the table owns it again.
     pub(crate) fn take(&mut self, key: CellKey) -> Option<ParkedCell> {
+        let stages = [&self.waiting, &self.handed, &self.settled, &self.settled_before];
+        // The usual case on the way of a request: nothing was ever parked.
+        if stages.into_iter().all(HashMap::is_empty) {
+            return None;
+        }
         let settled = self.settled.remove(&key).or_else(|| self.settled_before.remove(&key));
         let handed = self.handed.remove(&key);
         self.waiting.remove(&key).or(handed).or(settled)
@@ -85,5 +97,21 @@ impl Parking {
     /// What only this process knows: all that the shelf has not confirmed.
     pub(crate) fn unsettled(&self) -> impl Iterator<Item = &ParkedCell> {
         self.waiting.values().chain(self.handed.values())
+    }
+}
+
+// === impl KeyIsHash ===
+
+impl Hasher for KeyIsHash {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, half: u64) {
+        self.0 = self.0.rotate_left(32) ^ half;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }

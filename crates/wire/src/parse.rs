@@ -28,7 +28,11 @@ pub fn parse<'a, T: Request<'a>>(body: &'a [u8]) -> Result<T, Vec<FieldError>> {
 }
 
 fn read<'a, T: Request<'a>>(body: &'a [u8]) -> Result<T, serde_json::Error> {
-    let mut json = serde_json::Deserializer::from_slice(body);
+    // Checked as a whole, the text need not be checked again string by string.
+    let Ok(text) = std::str::from_utf8(body) else {
+        return Err(serde::de::Error::custom("it is not UTF-8"));
+    };
+    let mut json = serde_json::Deserializer::from_str(text);
     let request = T::deserialize(ObjectOnly(&mut json))?;
     json.end()?;
     Ok(request)

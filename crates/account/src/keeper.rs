@@ -36,6 +36,7 @@ pub struct Health {
     failures: AtomicU64,
     bytes: AtomicU64,
     checkpoints: AtomicU64,
+    beat_at: AtomicU64,
 }
 
 type Clock = Box<dyn Fn() -> Millis + Send>;
@@ -106,6 +107,7 @@ impl Writer {
         let written = self.write_changes().and_then(|()| self.advance());
         self.report(written);
         self.begin_if_due();
+        self.health.beat_at.store((self.clock)().0, Ordering::Relaxed);
         self.health.bytes.store(self.journal.bytes(), Ordering::Relaxed);
     }
 
@@ -232,6 +234,12 @@ impl Health {
     /// Counters would not survive a restart right now.
     pub fn failing(&self) -> bool {
         self.failing.load(Ordering::Relaxed)
+    }
+
+    /// The thread is stuck or gone: so long after its last beat nothing would survive a kill.
+    pub fn is_late(&self, now: Millis) -> bool {
+        const LATE_MS: u64 = 1_000;
+        now.since(Millis(self.beat_at.load(Ordering::Relaxed))) > LATE_MS
     }
 
     pub fn failures(&self) -> u64 {

@@ -25,11 +25,11 @@ impl Cost {
         self.0
     }
 
-    /// The cost of two asks on one cell. Stays a valid cost: the sum is cut at
-    /// [`AMOUNT_MAX`], above which no quota could admit it anyway.
+    /// The cost of two asks on one cell, cut one above [`AMOUNT_MAX`]: as a sum it may be more than any quota
+    /// admits, and then it must not pass for one that a quota does.
     #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self((self.0 + other.0).min(AMOUNT_MAX))
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self((self.0 + other.0).min(AMOUNT_MAX + 1))
     }
 }
 

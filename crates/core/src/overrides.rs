@@ -6,6 +6,11 @@ use std::sync::Arc;
 
 use crate::{Millis, Quota, Width, Wildcard};
 
+/// Patterns are tried one by one on the way of every request: a thousand take some ten microseconds.
+const WILDCARDS_MAX: usize = 1_000;
+/// All overrides of a namespace are loaded together, some 100 bytes each.
+const EXACT_MAX: usize = 10_000;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
     pub id: Arc<str>,
@@ -37,6 +42,18 @@ impl Overrides {
                 .map(|(_, found)| found)
         };
         self.exact.get(identifier).or_else(wild)
+    }
+}
+
+impl Overrides {
+    /// May this identifier have an override beside those that are here, or does it have one already?
+    pub fn has_room_for(&self, identifier: &str) -> bool {
+        if Wildcard::is_pattern(identifier) {
+            let known = self.wild.iter().any(|(_, one)| one.identifier == identifier);
+            known || self.wild.len() < WILDCARDS_MAX
+        } else {
+            self.exact.contains_key(identifier) || self.exact.len() < EXACT_MAX
+        }
     }
 }
 

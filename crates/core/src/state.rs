@@ -1,6 +1,6 @@
 //! The state of one cell: whichever algorithm's counters it holds, stepped and written as one thing.
 
-use crate::limit::Limit as Rule;
+use crate::limit::Limit;
 use crate::{
     Algorithm, Cost, FixedWindow, Millis, Outcome, SlidingLog, SlidingWindow, TokenBucket,
 };
@@ -22,7 +22,7 @@ pub enum State {
 
 impl State {
     /// The state of a cell that nobody has spent from.
-    pub fn fresh(limit: &Rule) -> Self {
+    pub fn fresh(limit: &Limit) -> Self {
         match limit.algorithm {
             Algorithm::FixedWindow(_) => Self::Fixed(FixedWindow::default()),
             Algorithm::SlidingWindow(_) => Self::Sliding(SlidingWindow::default()),
@@ -35,7 +35,7 @@ impl State {
     /// A state of another algorithm than the limit's counts as fresh; a cell's key holds
     /// its algorithm, so the two only differ when a stored state was tampered with.
     #[must_use]
-    pub fn spend(self, limit: &Rule, cost: Cost, now: Millis) -> (Outcome, Self) {
+    pub fn spend(self, limit: &Limit, cost: Cost, now: Millis) -> (Outcome, Self) {
         let quota = limit.quota;
         match (self, limit.algorithm) {
             (Self::Fixed(state), Algorithm::FixedWindow(window)) => {
@@ -47,7 +47,7 @@ impl State {
                 (outcome, Self::Sliding(next))
             }
             (Self::Bucket(state), Algorithm::TokenBucket { width, capacity }) => {
-                let (outcome, next) = state.spend(Rule::refill(quota, width, capacity), cost, now);
+                let (outcome, next) = state.spend(Limit::refill(quota, width, capacity), cost, now);
                 (outcome, Self::Bucket(next))
             }
             (Self::Log(mut state), Algorithm::SlidingLog(width)) => {
@@ -60,7 +60,7 @@ impl State {
     }
 
     /// What [`State::spend`] would answer, without spending.
-    pub fn probe(&self, limit: &Rule, cost: Cost, now: Millis) -> Outcome {
+    pub fn probe(&self, limit: &Limit, cost: Cost, now: Millis) -> Outcome {
         let quota = limit.quota;
         match (self, limit.algorithm) {
             (Self::Fixed(state), Algorithm::FixedWindow(window)) => {
@@ -70,7 +70,7 @@ impl State {
                 state.probe(quota, width, cost, now)
             }
             (Self::Bucket(state), Algorithm::TokenBucket { width, capacity }) => {
-                state.probe(Rule::refill(quota, width, capacity), cost, now)
+                state.probe(Limit::refill(quota, width, capacity), cost, now)
             }
             (Self::Log(state), Algorithm::SlidingLog(width)) => {
                 state.probe(quota, width, cost, now)
@@ -80,12 +80,12 @@ impl State {
     }
 
     /// The moment from which this state is no different from a fresh one, so that it may be forgotten.
-    pub fn idle_at(&self, limit: &Rule) -> Millis {
+    pub fn idle_at(&self, limit: &Limit) -> Millis {
         match (self, limit.algorithm) {
             (Self::Fixed(state), Algorithm::FixedWindow(window)) => state.idle_at(window),
             (Self::Sliding(state), Algorithm::SlidingWindow(width)) => state.idle_at(width),
             (Self::Bucket(state), Algorithm::TokenBucket { width, capacity }) => {
-                state.idle_at(Rule::refill(limit.quota, width, capacity))
+                state.idle_at(Limit::refill(limit.quota, width, capacity))
             }
             (Self::Log(state), Algorithm::SlidingLog(width)) => state.idle_at(width),
             _ => Millis(0),

@@ -29,9 +29,12 @@ impl TokenBucket {
     pub fn spend(self, refill: Refill, cost: Cost, now: Millis) -> (Outcome, Self) {
         let refilled = self.refilled(refill, now);
         let outcome = refilled.outcome(refill, cost);
-        let missing = refilled.missing + if outcome.admitted() { cost.get() } else { 0 };
-        let reset = Self { missing, ..refilled }.whole_at(refill);
-        (Outcome { reset, ..outcome }, Self { missing, ..refilled })
+        if !outcome.admitted() || cost == Cost::PEEK {
+            // An ask that spends nothing leaves no trace: it may have come with another rate than the next one.
+            return (Outcome { reset: refilled.whole_at(refill), ..outcome }, self);
+        }
+        let spent = Self { missing: refilled.missing + cost.get(), ..refilled };
+        (Outcome { reset: spent.whole_at(refill), ..outcome }, spent)
     }
 
     pub fn probe(&self, refill: Refill, cost: Cost, now: Millis) -> Outcome {

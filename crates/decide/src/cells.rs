@@ -115,15 +115,17 @@ impl Cells {
         outcome
     }
 
-    /// Resets all cells that `which` covers; returns how many there were in the table.
-    pub fn reset(&self, which: Which) -> usize {
+    /// Resets all cells that `which` covers; returns those that were in the table.
+    pub fn reset(&self, which: Which) -> Vec<CellKey> {
         match which {
             // All cells of one identifier are in one shard; the others need not hear of it.
             Which::Subject(subject) => {
                 let key = CellKey { subject, exact: 0 };
                 lock(&self.shards[self.shard_of(key)]).reset(which)
             }
-            Which::Namespace(_) => self.shards.iter().map(|shard| lock(shard).reset(which)).sum(),
+            Which::Namespace(_) => {
+                self.shards.iter().flat_map(|shard| lock(shard).reset(which)).collect()
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! The engine's front: warm what an ask needs (the only await), then decide without waiting.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use smallvec::SmallVec;
 use tokio::runtime::Handle;
@@ -107,16 +108,13 @@ impl Decider {
         now: Millis,
         see: &mut (dyn FnMut(CacheName, Freshness) + Send),
     ) -> Result<Warm, WarmError> {
-        let mut checks = SmallVec::with_capacity(ask.checks.len());
-        let mut last: Option<(&str, Arc<Namespace>)> = None;
-        for check in &ask.checks {
-            let namespace = match &last {
-                Some((called, namespace)) if *called == check.namespace => Arc::clone(namespace),
-                _ => self.permitted(ask, check.namespace, now, see).await?,
-            };
-            checks.push(WarmCheck::new(&namespace, check));
-            last = Some((check.namespace, namespace));
-        }
+        let checks = match self.line_up(ask, now, see).await {
+            Err(WarmError::NamespaceMissing(_)) if ask.missing == Missing::Create => {
+                self.make_missing(ask, now, see).await?;
+                self.line_up(ask, now, see).await?
+            }
+            lined_up => lined_up?,
+        };
         let returned =
             self.overflow.fetch(checks.iter().map(|check: &WarmCheck| check.cell.key)).await?;
         Ok(Warm { checks, returned })
@@ -162,26 +160,67 @@ impl Decider {
         &self.overflow
     }
 
+    async fn line_up(
+        &self,
+        ask: &LimitAsk<'_>,
+        now: Millis,
+        see: &mut (dyn FnMut(CacheName, Freshness) + Send),
+    ) -> Result<SmallVec<[WarmCheck; 1]>, WarmError> {
+        let mut checks = SmallVec::with_capacity(ask.checks.len());
+        let mut last: Option<(&str, Arc<Namespace>)> = None;
+        for check in &ask.checks {
+            let namespace = match &last {
+                Some((called, namespace)) if *called == check.namespace => Arc::clone(namespace),
+                _ => {
+                    let found = self.permitted(ask, check.namespace, now, see).await?;
+                    found.ok_or_else(|| WarmError::NamespaceMissing(check.namespace.to_owned()))?
+                }
+            };
+            checks.push(WarmCheck::new(&namespace, check));
+            last = Some((check.namespace, namespace));
+        }
+        Ok(checks)
+    }
+
+    /// The namespace, if it is there and the caller may do this on it.
     async fn permitted(
         &self,
         ask: &LimitAsk<'_>,
         called: &str,
         now: Millis,
         see: &mut (dyn FnMut(CacheName, Freshness) + Send),
-    ) -> Result<Arc<Namespace>, WarmError> {
-        let tenant = &ask.caller.tenant;
-        let mut found = self.namespace(tenant, called, now, see).await?;
-        if found.is_none() && ask.missing == Missing::Create {
-            permit(&ask.caller, "*", "create_namespace")?;
-            self.make_namespace(tenant, called).await?;
-            found = self.namespace(tenant, called, now, see).await?;
-        }
-        let namespace = found.ok_or_else(|| WarmError::NamespaceMissing(called.to_owned()))?;
+    ) -> Result<Option<Arc<Namespace>>, WarmError> {
+        let Some(namespace) = self.namespace(&ask.caller.tenant, called, now, see).await? else {
+            return Ok(None);
+        };
         permit(&ask.caller, &namespace.id, ask.action)?;
         if namespace.deleted {
             return Err(WarmError::NamespaceGone(called.to_owned()));
         }
-        Ok(namespace)
+        Ok(Some(namespace))
+    }
+
+    /// Makes the namespaces that are missing, but only once nothing stands against the whole ask.
+    async fn make_missing(
+        &self,
+        ask: &LimitAsk<'_>,
+        now: Millis,
+        see: &mut (dyn FnMut(CacheName, Freshness) + Send),
+    ) -> Result<(), WarmError> {
+        let mut missing: Vec<&str> = Vec::new();
+        for check in &ask.checks {
+            let known = missing.contains(&check.namespace);
+            if !known && self.permitted(ask, check.namespace, now, see).await?.is_none() {
+                missing.push(check.namespace);
+            }
+        }
+        // Its id is not known yet, so only a permission on all of them can cover it.
+        permit(&ask.caller, "*", "create_namespace")?;
+        permit(&ask.caller, "*", ask.action)?;
+        for name in missing {
+            self.make_namespace(&ask.caller.tenant, name).await?;
+        }
+        Ok(())
     }
 
     async fn make_namespace(&self, tenant: &Tenant, name: &str) -> Result<(), OriginError> {
@@ -215,7 +254,7 @@ impl Decider {
                 Ok((Some(value), Freshness::Stale))
             }
             Near::Unknown => {
-                let loading = || Box::pin(offstage(&self.backstage, load())) as _;
+                let loading = || Box::pin(in_time(offstage(&self.backstage, load()))) as _;
                 Ok((cache.fetch(owned(), now, loading).await?, Freshness::Miss))
             }
         }
@@ -235,6 +274,16 @@ pub(crate) fn offstage<T: Send + 'static>(
 ) -> impl Future<Output = Result<T, OriginError>> + Send + use<T> {
     let running = backstage.spawn(loading);
     async move { running.await.map_err(OriginError::new)? }
+}
+
+/// A request waits this long for a record; then it is refused. The load itself goes on for whoever comes next.
+const LOAD_DEADLINE: Duration = Duration::from_secs(1);
+
+async fn in_time<T>(
+    loading: impl Future<Output = Result<T, OriginError>>,
+) -> Result<T, OriginError> {
+    let late = |_| OriginError::new("it took too long");
+    tokio::time::timeout(LOAD_DEADLINE, loading).await.map_err(late)?
 }
 
 fn permit(caller: &RootKey, id: &str, action: &'static str) -> Result<(), WarmError> {

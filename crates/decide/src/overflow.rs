@@ -1,6 +1,7 @@
 //! Traffic between the table and the shelf: cells that had to leave go there in rounds,
 //! and come back before the next decision that touches them.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -91,6 +92,8 @@ impl Overflow {
 
     /// Forgets what is idle on the shelf, and learns anew what is there.
     pub async fn tidy(&self, now: Millis) -> Result<(), OriginError> {
+        // First without the lock: deleting many rows must not hold up rounds and resets.
+        offstage(&self.backstage, self.shelf.sweep(now)).await?;
         let _round = self.rounds.lock().await;
         self.cells.renew_filter();
         let keys = offstage(&self.backstage, self.shelf.sweep(now)).await?;
@@ -105,8 +108,10 @@ impl Overflow {
         let resetting = async move {
             let _round = rounds.lock().await;
             // The shelf first: what leaves the table meanwhile waits in the parking, where the table's reset finds it.
-            let shelved = shelf.remove(which).await?;
-            Ok(shelved + cells.reset(which) as u64)
+            let mut gone: HashSet<CellKey> = shelf.remove(which).await?.into_iter().collect();
+            // A cell that came back has its old row on the shelf still; it is one counter.
+            gone.extend(cells.reset(which));
+            Ok(gone.len() as u64)
         };
         offstage(&self.backstage, Box::pin(resetting)).await
     }

@@ -104,7 +104,9 @@ impl Parking {
 
 impl Hasher for KeyIsHash {
     fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
     }
 
     fn write_u64(&mut self, half: u64) {

@@ -76,7 +76,8 @@ pub trait Shelf: Send + Sync + 'static {
 
     fn find(&self, keys: Vec<CellKey>) -> Loading<Vec<ParkedCell>>;
 
-    fn remove(&self, which: Which) -> Loading<u64>;
+    /// Forgets these, and says which there were.
+    fn remove(&self, which: Which) -> Loading<Vec<CellKey>>;
 
     /// Forgets what is idle at `now` and lists the keys of the rest.
     fn sweep(&self, now: Millis) -> Loading<Vec<CellKey>>;

@@ -193,7 +193,7 @@ impl Shard {
     }
 
     /// Sets the counters of these cells back, here and in the parking. Returns how many there were.
-    pub(crate) fn reset(&mut self, which: Which) -> usize {
+    pub(crate) fn reset(&mut self, which: Which) -> Vec<CellKey> {
         self.resets.note(which);
         let parked = self.parking.forget(|cell| which.covers(cell.key, cell.namespace));
         let here = self
@@ -204,7 +204,7 @@ impl Shard {
         for key in &gone {
             self.tell(Change::Left(*key));
         }
-        gone.len()
+        gone
     }
 
     fn tell_state(&mut self, key: CellKey) {

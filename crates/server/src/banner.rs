@@ -33,6 +33,11 @@ impl fmt::Display for Banner<'_> {
         }
         writeln!(f, "listening on http://{}", self.address)?;
         let key = self.made.map_or("$TOLLKEEPER_ROOT_KEY", |key| key.expose());
+        if self.made.is_none() && settings.root_key.is_none() {
+            let hint =
+                "the root key was shown at the first start; to replace a lost one, start once with";
+            writeln!(f, "{hint} TOLLKEEPER_ROOT_KEY")?;
+        }
         writeln!(f, "\ntry it:\n")?;
         writeln!(f, "  curl -s http://{}/v2/ratelimit.limit \\", self.address)?;
         writeln!(

@@ -1,4 +1,4 @@
-//! The one place that reads time. Decisions run on a clock that only goes forward with real time:
+//! The one place that reads time. Decisions run on a clock that goes on with real time and does not jump:
 //! wall time as it was at start, plus what has passed since, also in suspend. A step of the system clock moves
 //! no window; the difference is worked off slowly.
 

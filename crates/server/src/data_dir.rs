@@ -114,7 +114,9 @@ fn write_whole(path: &Path, text: &str) -> io::Result<()> {
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
     writeln!(file, "{text}")?;
     file.sync_all()?;
-    fs::rename(&beside, path)
+    fs::rename(&beside, path)?;
+    // The name must last as surely as what was hashed under it.
+    File::open(path.parent().unwrap_or(path))?.sync_all()
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -10,7 +10,7 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tollkeeper_account::{Journal, JournalError, Keeper, Ledger, Recovered};
-use tollkeeper_decide::{Cells, Decider, Lifetime};
+use tollkeeper_decide::{Cells, Decider, Lifetime, OriginError};
 use tollkeeper_store::{KeyOrigin, Store, StoreError};
 
 use crate::app::{App, Readiness};
@@ -40,6 +40,10 @@ pub enum ServeError {
         "the journal of counters cannot be used: free space in the data directory, or mend its permissions"
     )]
     Journal(#[from] JournalError),
+    #[error(
+        "stored counters cannot be read or written: look after the database in the data directory"
+    )]
+    Shelf(#[source] OriginError),
     #[error("the machine gave no threads, random bytes or descriptors")]
     Machine(#[from] io::Error),
 }
@@ -54,7 +58,7 @@ pub fn serve(settings: Settings) -> Result<(), ServeError> {
     let stop = backstage.block_on(async { stop_signal() })?;
     let (server, listener) =
         backstage.block_on(Server::start(settings, backstage.handle().clone()))?;
-    backstage.block_on(listener.run(&server.workers, stop));
+    backstage.block_on(listener.run(&server.workers, &server.readiness, stop));
     server.close(&backstage)
 }
 
@@ -88,10 +92,10 @@ impl Server {
         let (keeper, recovered) = start_keeper(&data_dir, &cells, &clock)?;
         let decider = Arc::new(decider(&settings, cells, &keyring, &store, backstage.clone()));
         // What is on the shelf must be known before the first request, or a parked counter would look fresh.
-        decider.overflow().tidy(clock.now()).await.map_err(io::Error::other)?;
+        decider.overflow().tidy(clock.now()).await.map_err(ServeError::Shelf)?;
         // A table that is smaller than the last one's has parked the rest while it was replayed.
-        decider.overflow().shelve().await.map_err(io::Error::other)?;
-        backstage.spawn(upkeep::run(Arc::clone(&decider), clock.clone()));
+        decider.overflow().shelve().await.map_err(ServeError::Shelf)?;
+        backstage.spawn(upkeep::watch(Arc::clone(&decider), clock.clone()));
 
         let readiness = Readiness::default();
         let threads = available_parallelism().map_or(2, usize::from);
@@ -122,7 +126,6 @@ impl Server {
 
     /// The other order: no new traffic, no requests, no changes, no files.
     fn close(self, backstage: &Runtime) -> Result<(), ServeError> {
-        self.readiness.set(false);
         tracing::info!("stopping: requests under way are answered first");
         self.workers.drain();
         let shelved = backstage.block_on(self.decider.overflow().shelve());

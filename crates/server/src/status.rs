@@ -31,6 +31,7 @@ pub enum Refusal {
     NamespaceGone(String),
     OverrideMissing(String),
     IdempotencyKeyReused,
+    TooManyOverrides,
     UnknownRoute(String),
     WrongMethod {
         allowed: &'static str,
@@ -153,6 +154,13 @@ impl Refusal {
                 "user/bad_request/idempotency_key_reused",
                 "Conflicting Resource",
                 "This Idempotency-Key was used with another body. Send every new request with a new key.".into(),
+            ),
+            Self::TooManyOverrides => row(
+                StatusCode::PRECONDITION_FAILED,
+                "unkey/application/precondition_failed",
+                "Precondition Failed",
+                "A namespace holds at most 10,000 overrides and 1,000 patterns. Delete some, or use another namespace."
+                    .into(),
             ),
             Self::UnknownRoute(path) => row(
                 StatusCode::NOT_FOUND,

@@ -15,8 +15,18 @@ const SWEEP_PARTS: usize = 100;
 const TIDY: Duration = Duration::from_mins(1);
 const FOLLOW: Duration = Duration::from_secs(1);
 
+/// Runs until dropped, and again after a panic, which must not end sweeping for good.
+pub async fn watch(decider: Arc<Decider>, clock: Clock) {
+    loop {
+        let running = tokio::spawn(run(Arc::clone(&decider), clock.clone()));
+        if let Err(error) = running.await {
+            tracing::error!("upkeep ended and is started again: {error}");
+        }
+    }
+}
+
 /// Runs until dropped; every part goes on by itself after an error, which is logged once per change.
-pub async fn run(decider: Arc<Decider>, clock: Clock) {
+async fn run(decider: Arc<Decider>, clock: Clock) {
     tokio::join!(sweep(&decider, &clock), shelve(&decider), tidy(&decider, &clock), follow(&clock));
 }
 

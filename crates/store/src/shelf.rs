@@ -35,7 +35,7 @@ impl Shelf for Store {
         loading(async move { store.find_parked(&keys).await })
     }
 
-    fn remove(&self, which: Which) -> Loading<u64> {
+    fn remove(&self, which: Which) -> Loading<Vec<CellKey>> {
         let store = self.clone();
         loading(async move { store.remove_parked(which).await })
     }
@@ -84,15 +84,16 @@ impl Store {
         Ok(cells)
     }
 
-    async fn remove_parked(&self, which: Which) -> Result<u64, StoreError> {
-        const OF_SUBJECT: &str = "DELETE FROM parked_cells WHERE subject = $1";
-        const OF_NAMESPACE: &str = "DELETE FROM parked_cells WHERE namespace = $1";
+    async fn remove_parked(&self, which: Which) -> Result<Vec<CellKey>, StoreError> {
+        const OF_SUBJECT: &str = "DELETE FROM parked_cells WHERE subject = $1 RETURNING key";
+        const OF_NAMESPACE: &str = "DELETE FROM parked_cells WHERE namespace = $1 RETURNING key";
         let (delete, tag) = match which {
             Which::Subject(subject) => (OF_SUBJECT, subject),
             Which::Namespace(namespace) => (OF_NAMESPACE, namespace),
         };
-        let removed = sqlx::query(delete).bind(tag.cast_signed()).execute(&self.write).await?;
-        Ok(removed.rows_affected())
+        let removed: Vec<Vec<u8>> =
+            sqlx::query_scalar(delete).bind(tag.cast_signed()).fetch_all(&self.write).await?;
+        Ok(removed.iter().map(|key| key_of(key)).collect::<Result<_, _>>()?)
     }
 
     /// A cell is idle from the start of its second on.

@@ -68,6 +68,15 @@ fn core_knows_no_time_no_tasks_and_no_wire() {
 }
 
 #[test]
+fn only_the_ledger_opens_a_decision() {
+    assert_tidy(&complaints(|path, text| {
+        let ledger = path == "crates/account/src/ledger.rs" || path.contains("/tests/");
+        let opened = !ledger && path.starts_with("crates/") && text.contains("decided.open()");
+        opened.then(|| "opens a decision without recording it".to_owned()).into_iter().collect()
+    }));
+}
+
+#[test]
 fn no_crate_imports_against_the_stream() {
     let crates = crates();
     assert!(crates.len() > 1, "the walk finds the crates");

@@ -45,8 +45,8 @@ impl Shelf for Anything {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn remove(&self, _: Which) -> Loading<u64> {
-        Box::pin(async { Ok(0) })
+    fn remove(&self, _: Which) -> Loading<Vec<CellKey>> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 
     fn sweep(&self, _: Millis) -> Loading<Vec<CellKey>> {

@@ -178,7 +178,10 @@ proptest! {
     ) {
         let mut held = true;
         walk(&limit, &asks, |_, _, now, _, after| {
-            let (seen, ahead) = after.clone().spend(&limit, Cost::PEEK, now + ahead_ms);
+            let (seen, ahead) = after.clone().spend(&limit, Cost::ONE, now + ahead_ms);
+            if !seen.admitted() {
+                return;
+            }
             let (back, kept) = ahead.spend(&limit, Cost::ONE, now);
             let later = kept.probe(&limit, Cost::PEEK, now + ahead_ms).remaining;
             held &= later <= seen.remaining - u64::from(back.admitted());
@@ -309,4 +312,26 @@ fn a_quota_of_zero_blocks_every_cost_but_answers_a_peek() {
 #[test]
 fn a_state_takes_four_words_so_that_a_cell_fits_a_cache_line() {
     assert_eq!(size_of::<State>(), 32);
+}
+
+#[test]
+fn asks_that_spend_nothing_leave_no_trace_whatever_limit_they_came_with() {
+    let width = Width::from_millis(2_592_000_000).unwrap();
+    let small = Limit::token_bucket(quota(2), width, None);
+    let (_, empty) = State::fresh(&small).spend(&small, Cost::new(2).unwrap(), Millis(START));
+    let huge = Limit::token_bucket(quota(AMOUNT_MAX), width, None);
+    let denied = Limit::token_bucket(quota(AMOUNT_MAX), width, Some(quota(1)));
+    let (_, peeked) = empty.clone().spend(&huge, Cost::PEEK, Millis(START + 1000));
+    let (_, refused) = empty.clone().spend(&denied, Cost::new(2).unwrap(), Millis(START + 1000));
+    assert_eq!((&peeked, &refused), (&empty, &empty));
+}
+
+#[test]
+fn two_checks_of_the_largest_amount_on_one_cell_do_not_both_pass() {
+    let width = Width::from_millis(1000).unwrap();
+    let limit = Limit::sliding_window(quota(AMOUNT_MAX), width);
+    let check = Check { limit, cost: Cost::new(AMOUNT_MAX).unwrap(), slot: 0 };
+    let mut states = [State::fresh(&limit)];
+    assert!(!settle(&[check, check], &mut states, Millis(START)).passed);
+    assert!(settle(&[check], &mut states, Millis(START)).passed);
 }

@@ -146,14 +146,14 @@ impl Shelf for MemoryShelf {
         self.answer(keys.iter().filter_map(|key| kept.get(key).cloned()).collect())
     }
 
-    fn remove(&self, which: Which) -> Loading<u64> {
+    fn remove(&self, which: Which) -> Loading<Vec<CellKey>> {
         let mut kept = self.0.cells.lock().unwrap();
-        let before = kept.len();
-        kept.retain(|key, cell| match which {
-            Which::Subject(subject) => key.subject != subject,
-            Which::Namespace(namespace) => cell.namespace != namespace,
+        let gone = kept.extract_if(|key, cell| match which {
+            Which::Subject(subject) => key.subject == subject,
+            Which::Namespace(namespace) => cell.namespace == namespace,
         });
-        self.answer((before - kept.len()) as u64)
+        let gone = gone.map(|(key, _)| key).collect();
+        self.answer(gone)
     }
 
     fn sweep(&self, now: Millis) -> Loading<Vec<CellKey>> {

@@ -64,7 +64,7 @@ fn housekeeping_beside_many_threads_frees_nothing_that_was_spent() {
         if thread == 0 {
             cells.drain_changes(|_| ());
             cells.sweep(0, 1, NOW);
-            cells.reset(Which::Subject(ask("other", 1, 1).key.subject));
+            let _ = cells.reset(Which::Subject(ask("other", 1, 1).key.subject));
             return false;
         }
         cells.spend_all(&forth, Vec::new(), NOW).passed

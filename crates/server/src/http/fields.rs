@@ -9,6 +9,8 @@ use tollkeeper_decide::LimitedOne;
 pub struct Standing<'a> {
     pub policy: &'a str,
     pub outcome: &'a Outcome,
+    /// What comes back per window; a bucket's capacity is another matter.
+    pub quota: u64,
     pub width_s: Option<u64>,
     pub now: Millis,
 }
@@ -17,7 +19,8 @@ pub struct Standing<'a> {
 
 impl<'a> Standing<'a> {
     pub fn new(policy: &'a str, one: &'a LimitedOne, now: Millis) -> Self {
-        Self { policy, outcome: &one.outcome, width_s: width_s(one.limit.algorithm), now }
+        let (quota, width_s) = (one.limit.quota.get(), width_s(one.limit.algorithm));
+        Self { policy, outcome: &one.outcome, quota, width_s, now }
     }
 
     /// Whole seconds, rounded up, and only on a denial that time can heal.
@@ -29,7 +32,7 @@ impl<'a> Standing<'a> {
     pub fn write_policy(&self, out: &mut Vec<u8>) {
         write_name(self.policy, out);
         out.extend_from_slice(b";q=");
-        write_number(self.outcome.limit, out);
+        write_number(self.quota, out);
         if let Some(width_s) = self.width_s {
             out.extend_from_slice(b";w=");
             write_number(width_s, out);

@@ -3,9 +3,11 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use http::HeaderMap;
+use hyper::body::Body;
 use tollkeeper_core::Millis;
 use tollkeeper_wire::FieldError;
 
@@ -16,8 +18,10 @@ const HEADER: &str = "idempotency-key";
 const KEY_BYTES_MAX: usize = 255;
 /// Longer than any client goes on retrying one call: the SDKs give up after some ten seconds.
 const REMEMBERED_MS: u64 = 60_000;
-/// Some 2 KiB each: 130 MB when every place is taken. The oldest makes room, which only costs its retries.
+/// At most so many answers and so many bytes of them, over all shards. The oldest makes room before its minute is
+/// over; its retries would spend again, so it is counted.
 const REMEMBERED_MAX: usize = 65_536;
+const BYTES_MAX: usize = 64 << 20;
 const SHARDS: usize = 16;
 
 /// Shared by all workers: a retry may come over another connection.
@@ -25,11 +29,13 @@ const SHARDS: usize = 16;
 pub struct Idempotency {
     shards: [Mutex<Shard>; SHARDS],
     hasher: RandomState,
+    forgotten: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Shard {
     answers: HashMap<Scope, Remembered>,
+    bytes: usize,
     /// Oldest first.
     order: VecDeque<(Millis, Scope)>,
 }
@@ -77,7 +83,13 @@ pub fn key_of(headers: &HeaderMap) -> Result<Option<&[u8]>, Refusal> {
 
 impl Idempotency {
     pub fn new() -> Self {
-        Self { shards: Default::default(), hasher: RandomState::new() }
+        let forgotten = AtomicU64::new(0);
+        Self { shards: Default::default(), hasher: RandomState::new(), forgotten }
+    }
+
+    /// Answers that left before their minute was over.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten.load(Ordering::Relaxed)
     }
 
     /// The remembered answer, or the one that `decide` makes now.
@@ -87,12 +99,14 @@ impl Idempotency {
         let body = self.hasher.hash_one(once.body);
         let at = usize::try_from(self.hasher.hash_one(&scope) % SHARDS as u64).unwrap_or(0);
         let mut shard = self.shards[at].lock().unwrap_or_else(PoisonError::into_inner);
-        shard.forget(once.now);
+        shard.forget_old(once.now);
         match shard.answers.get(&scope) {
             Some(remembered) if remembered.body == body => Ok(remembered.reply.clone()),
             Some(_) => Err(Refusal::IdempotencyKeyReused),
             None => {
                 let reply = decide();
+                let early = shard.make_room(size_of_reply(&reply));
+                self.forgotten.fetch_add(early, Ordering::Relaxed);
                 shard.remember(scope, Remembered { body, reply: reply.clone(), at: once.now });
                 Ok(reply)
             }
@@ -104,21 +118,43 @@ impl Idempotency {
 
 impl Shard {
     fn remember(&mut self, scope: Scope, answer: Remembered) {
+        self.bytes += size_of_reply(&answer.reply);
         self.order.push_back((answer.at, scope.clone()));
         self.answers.insert(scope, answer);
     }
 
-    fn forget(&mut self, now: Millis) {
-        while let Some((at, _)) = self.order.front() {
-            let old = now.since(*at) > REMEMBERED_MS || self.order.len() >= REMEMBERED_MAX / SHARDS;
-            if !old {
-                return;
-            }
-            if let Some((_, scope)) = self.order.pop_front() {
-                self.answers.remove(&scope);
-            }
+    fn forget_old(&mut self, now: Millis) {
+        while self.order.front().is_some_and(|(at, _)| now.since(*at) > REMEMBERED_MS) {
+            self.forget_oldest();
         }
     }
+
+    /// Forgets from the oldest on until there is room for so many bytes; says how many went.
+    fn make_room(&mut self, bytes: usize) -> u64 {
+        let mut gone = 0;
+        let full = |shard: &Self| {
+            shard.order.len() >= REMEMBERED_MAX / SHARDS || shard.bytes + bytes > BYTES_MAX / SHARDS
+        };
+        while !self.order.is_empty() && full(self) {
+            self.forget_oldest();
+            gone += 1;
+        }
+        gone
+    }
+
+    fn forget_oldest(&mut self) {
+        let oldest = self.order.pop_front().and_then(|(_, scope)| self.answers.remove(&scope));
+        if let Some(answer) = oldest {
+            self.bytes -= size_of_reply(&answer.reply);
+        }
+    }
+}
+
+/// Body and headers share one allocation; the rest is bookkeeping of about this size.
+fn size_of_reply(reply: &Reply) -> usize {
+    const BOOKKEEPING: usize = 2 << 10;
+    let body = reply.body().size_hint().exact().and_then(|size| usize::try_from(size).ok());
+    body.unwrap_or(BYTES_MAX).saturating_add(BOOKKEEPING)
 }
 
 #[cfg(test)]
@@ -176,5 +212,15 @@ mod tests {
         let held: usize =
             calls.shards.iter().map(|shard| shard.lock().unwrap().answers.len()).sum();
         assert!(held <= REMEMBERED_MAX);
+        assert!(calls.forgotten() >= (2 * REMEMBERED_MAX - held - 1) as u64, "none goes unseen");
+        let large = "x".repeat(BYTES_MAX / SHARDS / 4);
+        for i in 0..1000 {
+            let key = i.to_string();
+            let _ = calls.answer(once(&key, "", 60_004), || {
+                plain(StatusCode::OK, "text/plain", large.clone())
+            });
+        }
+        let bytes: usize = calls.shards.iter().map(|shard| shard.lock().unwrap().bytes).sum();
+        assert!(bytes <= BYTES_MAX);
     }
 }

@@ -63,8 +63,15 @@ fn asked_or_overridden(
     let found = namespace.overrides.find(&request.identifier);
     let amount = request.limit.or_else(|| found.map(|one: &Override| one.quota.get()));
     let duration = request.duration.or_else(|| found.map(|one| one.width.millis()));
-    match (amount, duration) {
-        (Some(amount), Some(duration)) => limit_of(amount, duration, algorithm, request.burst),
+    match (found, amount, duration) {
+        // As a request would meet it, also where the algorithm cannot take the override's numbers.
+        (Some(one), ..) => {
+            let asked = limit_of(1, one.width.millis(), algorithm, request.burst)?;
+            Ok(asked.overridden(one.quota, one.width))
+        }
+        (None, Some(amount), Some(duration)) => {
+            limit_of(amount, duration, algorithm, request.burst)
+        }
         _ => Err(Refusal::Fields(missing(amount, duration))),
     }
 }

@@ -15,8 +15,10 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::Registry;
 use tollkeeper_account::{BOUNDS_US, Code, Health, HistogramReading, Kind, Ledger};
+use tollkeeper_core::Millis;
 use tollkeeper_decide::Cells;
 
+use super::idempotency::Idempotency;
 use super::reply::{Reply, plain};
 use super::route::METRICS_TYPE;
 use crate::app::App;
@@ -29,6 +31,8 @@ pub fn metrics(app: &App) -> Reply {
         cells: Arc::clone(app.decider.cells()),
         journal: Arc::clone(&app.journal),
         gauges: Arc::clone(&app.gauges),
+        idempotency: Arc::clone(&app.idempotency),
+        now: app.clock.now(),
         node: Arc::clone(&app.node),
     }));
     let mut out = String::new();
@@ -46,6 +50,8 @@ struct Readings {
     cells: Arc<Cells>,
     journal: Arc<Health>,
     gauges: Arc<Gauges>,
+    idempotency: Arc<Idempotency>,
+    now: Millis,
     node: Arc<str>,
 }
 
@@ -112,7 +118,12 @@ impl Readings {
     }
 
     fn durability(&self, sheet: &mut Page<'_, '_>) -> fmt::Result {
-        let failing = self.journal.failing();
+        sheet.counter(
+            "idempotency_forgotten",
+            "Answers that left before their minute was over.",
+            self.idempotency.forgotten(),
+        )?;
+        let failing = self.journal.failing() || self.journal.is_late(self.now);
         sheet.counter(
             "journal_failures",
             "Writes to the journal that failed.",

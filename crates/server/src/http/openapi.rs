@@ -71,13 +71,15 @@ fn responses(route: &Route) -> Value {
 }
 
 /// What any authenticated call may be refused with.
-const FAILURES: [(&str, &str); 8] = [
+const FAILURES: [(&str, &str); 10] = [
     ("400", "The request is malformed; `errors` names everything that is wrong."),
     ("401", "The root key is unknown."),
     ("403", "The root key lacks a permission, or is disabled."),
     ("404", "What the request names does not exist."),
     ("408", "The body did not arrive in time."),
+    ("409", "The Idempotency-Key was used with another body."),
     ("410", "The namespace was deleted."),
+    ("412", "Something else has to be done first; the text says what."),
     ("413", "The body is too large."),
     ("503", "Storage did not answer; nothing was spent."),
 ];

@@ -21,6 +21,9 @@ pub async fn set(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     else {
         return Err(Refusal::Unexpected("a checked override holds a number out of bounds".into()));
     };
+    if !namespace.overrides.has_room_for(&request.identifier) {
+        return Err(Refusal::TooManyOverrides);
+    }
     let (tenant, name, identifier) = owned(&caller, &namespace, &request.identifier);
     let (store, now) = (call.app.store.clone(), call.now);
     let setting =

@@ -164,7 +164,7 @@ impl Route {
 
     pub fn allowed(&self) -> &'static str {
         match self.takes {
-            Takes::Nothing => "GET",
+            Takes::Nothing => "GET, HEAD",
             Takes::Body(_) => "POST",
         }
     }

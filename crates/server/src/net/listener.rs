@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::gauges::Gauges;
 use super::worker::Workers;
+use crate::app::Readiness;
 
 /// How long to hold back after an accept failed for lack of resources; trying harder would only burn a core.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
@@ -17,6 +18,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 /// Clients that the kernel keeps for us until they are accepted. Beyond it a connect is silently dropped and tried
 /// again after a second, so a short rush must fit. The kernel cuts this to its own bound.
 const BACKLOG: u32 = 4096;
+
+/// How long a server that is told to end still answers new connections, with `/readyz` saying 503: one look of
+/// an attentive load balancer.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// What a connection over the cap gets before it is closed.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\n\
@@ -57,15 +62,27 @@ impl Listener {
         self.socket.local_addr()
     }
 
-    /// Accepts until told to stop. Over the cap a connection is closed at once, and counted.
-    pub async fn run(self, workers: &Workers, mut stop: watch::Receiver<bool>) {
+    /// Accepts until told to stop, and a moment longer: first it is said that no traffic should come,
+    /// then none is taken.
+    pub async fn run(
+        self,
+        workers: &Workers,
+        readiness: &Readiness,
+        mut stop: watch::Receiver<bool>,
+    ) {
+        tokio::select! {
+            () = self.accept(workers) => {}
+            _ = stop.changed() => {}
+        }
+        readiness.set(false);
+        let _ = tokio::time::timeout(FAREWELL, self.accept(workers)).await;
+    }
+
+    /// Over the cap a connection is closed at once, and counted.
+    async fn accept(&self, workers: &Workers) {
         let mut turn = 0;
         loop {
-            let accepted = tokio::select! {
-                biased;
-                _ = stop.changed() => return,
-                accepted = self.socket.accept() => accepted,
-            };
+            let accepted = self.socket.accept().await;
             let Ok((socket, _)) = accepted else {
                 pause().await;
                 continue;

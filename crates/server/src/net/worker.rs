@@ -18,7 +18,7 @@ use crate::app::App;
 const ARRIVALS_MAX: usize = 1024;
 /// How long a drain waits for clients that are in the middle of something: with the rest of the way down
 /// it stays below the five seconds after which impatient supervisors kill.
-const DRAIN: Duration = Duration::from_secs(4);
+const DRAIN: Duration = Duration::from_secs(3);
 
 /// All workers of this process.
 #[derive(Debug)]

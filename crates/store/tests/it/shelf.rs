@@ -96,9 +96,9 @@ async fn a_reset_removes_the_cells_of_its_identifier_or_namespace_and_no_others(
     let here = vec![cell(HIGH + 1, 1, 1), cell(HIGH + 1, 2, 1), cell(HIGH + 2, 1, 1)];
     fresh.store.put(here).await.unwrap();
     fresh.store.put(vec![elsewhere.clone()]).await.unwrap();
-    assert_eq!(fresh.store.remove(Which::Subject(HIGH + 1)).await.unwrap(), 2);
-    assert_eq!(fresh.store.remove(Which::Subject(HIGH + 1)).await.unwrap(), 0);
-    assert_eq!(fresh.store.remove(Which::Namespace(HIGH + 7)).await.unwrap(), 1);
+    assert_eq!(fresh.store.remove(Which::Subject(HIGH + 1)).await.unwrap().len(), 2);
+    assert_eq!(fresh.store.remove(Which::Subject(HIGH + 1)).await.unwrap().len(), 0);
+    assert_eq!(fresh.store.remove(Which::Namespace(HIGH + 7)).await.unwrap().len(), 1);
     assert_eq!(fresh.store.sweep(Millis(0)).await.unwrap(), [elsewhere.key]);
 }
 

@@ -126,7 +126,7 @@ fn a_path_that_is_not_there_and_a_wrong_method_are_refused_in_the_envelope() {
         answer.assert_refused(path);
         assert_eq!(answer.status(), status, "{method} {path}");
         if status == 405 {
-            let allowed = if path == "/livez" { "GET" } else { "POST" };
+            let allowed = if path == "/livez" { "GET, HEAD" } else { "POST" };
             assert_eq!(answer.response.header("allow"), Some(allowed));
         }
     }

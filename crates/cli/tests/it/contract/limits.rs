@@ -99,3 +99,32 @@ fn a_reset_outlives_a_restart() {
     assert_eq!(client.used("ann", "sliding_window"), 0);
     assert_eq!(client.used("bob", "sliding_window"), 5);
 }
+
+#[test]
+fn a_peek_at_another_rate_refills_no_bucket() {
+    let world = World::new();
+    let mut client = world.client();
+    let bucket = |limit: u64, cost: u64| {
+        json!({"namespace": "api", "identifier": "ann", "limit": limit, "duration": 2_592_000_000_u64,
+            "cost": cost, "algorithm": "token_bucket"})
+    };
+    assert_eq!(client.limit(&bucket(2, 2))["success"], true);
+    let mut peek = bucket(9_007_199_254_740_991, 0);
+    peek.as_object_mut().expect("an object").remove("cost");
+    client.data("limits.peek", &peek);
+    assert_eq!(client.limit(&bucket(2, 1))["success"], false);
+}
+
+#[test]
+fn a_peek_by_an_override_is_answered_for_every_algorithm() {
+    let world = World::new();
+    let mut client = world.client();
+    client.limit(&ask("api", "ann", 10));
+    let limit =
+        json!({"namespace": "api", "identifier": "ann", "limit": 20_000, "duration": 60_000});
+    client.data("ratelimit.setOverride", &limit);
+    for algorithm in ["sliding_window", "fixed_window", "token_bucket", "sliding_log"] {
+        let peek = json!({"namespace": "api", "identifier": "ann", "algorithm": algorithm});
+        assert_eq!(client.data("limits.peek", &peek)["limit"], 20_000, "{algorithm}");
+    }
+}

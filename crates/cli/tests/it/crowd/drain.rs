@@ -48,6 +48,23 @@ fn a_request_under_way_is_answered_and_kept_when_the_server_is_told_to_end() {
 }
 
 #[test]
+fn a_server_that_is_told_to_end_says_so_to_load_balancers_before_it_closes_its_door() {
+    let mut world = World::new();
+    let url = world.server.url().to_owned();
+    let ready = |expected: u16| {
+        let probe =
+            Connection::open(&url).and_then(|mut one| one.exchange("GET", "/readyz", &[], b""));
+        probe.is_ok_and(|answer| answer.status == expected)
+    };
+    assert!(ready(200));
+    thread::scope(|scope| {
+        let ending = scope.spawn(|| world.server.terminate());
+        eventually("new probes are told not to come", || ready(503));
+        ending.join().expect("no panic").expect("it ends by itself");
+    });
+}
+
+#[test]
 fn every_answer_of_a_busy_server_that_is_told_to_end_is_kept() {
     let mut world = World::new();
     let clients: Vec<Client> = (0..8).map(|_| world.client()).collect();

@@ -2,7 +2,7 @@
 
 # Commands that the tests and the benchmarks call, as scripts/need takes them.
 TEST_NEEDS  :=
-BENCH_NEEDS := wrk valgrind
+BENCH_NEEDS := wrk valgrind taskset:util-linux
 
 # nextest runs test binaries side by side; without it cargo's own runner does.
 ifneq ($(shell cargo nextest --version 2>/dev/null),)

@@ -1,3 +1,69 @@
-//! Side-by-side figures. Never part of the product.
+//! Side-by-side figures: Tollkeeper against what it is measured by, in one interleaved run.
+//! Every figure is printed with its target; only the gate can fail.
 
-fn main() {}
+#![allow(clippy::cast_precision_loss, reason = "figures are shown with at most four digits")]
+
+mod bystanders;
+mod clock;
+mod decide;
+mod failure;
+mod gate;
+mod http;
+mod identifiers;
+mod limits;
+mod memory;
+mod proc;
+mod report;
+mod rounds;
+
+use std::process::ExitCode;
+
+use failure::Failure;
+
+/// The product's allocator, so that memory and speed are the product's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const USAGE: &str = "\
+tollkeeper-bench                     everything
+tollkeeper-bench decide              one limit check in process, against governor
+tollkeeper-bench memory              bytes per live cell
+tollkeeper-bench http [TOLLKEEPER]   ratelimit.limit against a bare hyper server; builds the binary unless given
+tollkeeper-bench layout              one runtime per core against one runtime over all cores
+tollkeeper-bench gate [--record]     instructions of the hot path against benches/gate.toml";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let ran = match words[..] {
+        [] => everything(),
+        ["decide"] => decide::run(),
+        ["memory"] => memory::run(),
+        ["http"] => http::against_bare(None),
+        ["http", tollkeeper] => http::against_bare(Some(tollkeeper.into())),
+        ["layout"] => http::layout(),
+        ["gate"] => gate::check(),
+        ["gate", "--record"] => gate::record(),
+        // What follows runs in processes that the commands above start.
+        ["memory-of", of] => memory::measure(of),
+        ["bare-hyper", reply, threads] => http::bare_per_core(reply, threads),
+        ["bare-hyper-multi", reply, threads] => http::bare_shared(reply, threads),
+        ["gate-subject", subject] => gate::count(subject),
+        _ => Err(Failure::Usage(USAGE)),
+    };
+    match ran {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            report::complain(&failure);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn everything() -> Result<(), Failure> {
+    decide::run()?;
+    memory::run()?;
+    http::against_bare(None)?;
+    http::layout()?;
+    gate::check()
+}

@@ -110,8 +110,9 @@ impl Decider {
     ) -> Result<Warm, WarmError> {
         let checks = match self.line_up(ask, now, see).await {
             Err(WarmError::NamespaceMissing(_)) if ask.missing == Missing::Create => {
-                self.make_missing(ask, now, see).await?;
-                self.line_up(ask, now, see).await?
+                // Boxed, like all that is rare: every request carries the room of whatever it might await.
+                Box::pin(self.make_missing(ask, now, see)).await?;
+                Box::pin(self.line_up(ask, now, see)).await?
             }
             lined_up => lined_up?,
         };
@@ -255,7 +256,7 @@ impl Decider {
             }
             Near::Unknown => {
                 let loading = || Box::pin(in_time(offstage(&self.backstage, load()))) as _;
-                Ok((cache.fetch(owned(), now, loading).await?, Freshness::Miss))
+                Ok((Box::pin(cache.fetch(owned(), now, loading)).await?, Freshness::Miss))
             }
         }
     }

@@ -10,7 +10,7 @@ use tokio::sync::{Mutex, Notify};
 use tollkeeper_core::Millis;
 
 use crate::CellKey;
-use crate::cells::{Cells, Returned};
+use crate::cells::{Cells, Far, Returned};
 use crate::decider::offstage;
 use crate::ports::{OriginError, Shelf, Which};
 
@@ -47,6 +47,13 @@ impl Overflow {
         keys: impl Iterator<Item = CellKey>,
     ) -> Result<Vec<Returned>, OriginError> {
         let far = self.cells.far(keys);
+        if far.keys.is_empty() && !far.crowded {
+            return Ok(Vec::new());
+        }
+        Box::pin(self.fetch_far(far)).await
+    }
+
+    async fn fetch_far(&self, far: Far) -> Result<Vec<Returned>, OriginError> {
         if far.crowded {
             // Either way the ask goes on: a first ask is never denied for lack of room.
             let _ = tokio::time::timeout(CROWDED_WAIT, self.relieved.notified()).await;

@@ -23,7 +23,7 @@ pub async fn read(mut body: Incoming) -> Result<Bytes, Refusal> {
         Some(first) => first,
         None => return Ok(Bytes::new()),
     };
-    let rest = tokio::time::timeout(BODY_PATIENCE, join(first, body)).await;
+    let rest = Box::pin(tokio::time::timeout(BODY_PATIENCE, join(first, body))).await;
     rest.unwrap_or(Err(Refusal::BodyTooSlow))
 }
 
@@ -48,7 +48,7 @@ async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Refusal> {
             let mut frame = std::pin::pin!(body.frame());
             match ready_now(frame.as_mut()).await {
                 Some(frame) => frame,
-                None => tokio::time::timeout(BODY_PATIENCE, frame)
+                None => Box::pin(tokio::time::timeout(BODY_PATIENCE, frame))
                     .await
                     .map_err(|_| Refusal::BodyTooSlow)?,
             }

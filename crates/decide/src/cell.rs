@@ -33,6 +33,7 @@ pub struct NamespaceTag {
 }
 
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct Cell {
     pub(crate) key: CellKey,
     pub(crate) namespace: u64,
@@ -41,8 +42,6 @@ pub(crate) struct Cell {
     pub(crate) idle_at_s: u32,
     /// The share of the limit in use: what eviction compares.
     pub(crate) fill: u16,
-    /// Changed since the journal last saw it.
-    pub(crate) dirty: bool,
 }
 
 // === impl CellHasher ===
@@ -118,7 +117,7 @@ fn spread(mut x: u64) -> u64 {
 
 impl Cell {
     pub(crate) fn fresh(key: CellKey, namespace: u64, limit: &Limit) -> Self {
-        Self { key, namespace, state: State::fresh(limit), idle_at_s: 0, fill: 0, dirty: false }
+        Self { key, namespace, state: State::fresh(limit), idle_at_s: 0, fill: 0 }
     }
 
     /// Takes the state after a step.
@@ -146,7 +145,7 @@ impl Cell {
 impl From<ParkedCell> for Cell {
     fn from(parked: ParkedCell) -> Self {
         let ParkedCell { key, namespace, idle_at_s, fill, state } = parked;
-        Self { key, namespace, state, idle_at_s, fill, dirty: false }
+        Self { key, namespace, state, idle_at_s, fill }
     }
 }
 
@@ -167,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_cell_is_one_cache_line() {
-        assert_eq!(size_of::<Cell>(), 64);
+        assert_eq!((size_of::<Option<Cell>>(), align_of::<Cell>()), (64, 64));
     }
 
     #[test]

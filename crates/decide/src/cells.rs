@@ -19,9 +19,9 @@ mod tests;
 
 pub use shelving::{Far, Returned};
 
-/// With this many cells a shard's hash table (8,192 buckets, 7,168 usable) is four fifths full,
-/// which keeps a cell at about 80 bytes, bookkeeping included.
-const CELLS_PER_SHARD: usize = 6_500;
+/// With this many cells a shard's slots (16,380 of 64 bytes) take just less than a mebibyte, the
+/// allocator's bookkeeping included.
+const CELLS_PER_SHARD: usize = 13_104;
 
 /// Small tables still get some shards, so that two threads rarely meet.
 const SHARDS_MIN: usize = 16;
@@ -99,18 +99,25 @@ impl Cells {
     pub fn spend(&self, ask: &CellAsk, returned: Vec<Returned>, now: Millis) -> Outcome {
         let mut shard = lock(&self.shards[self.shard_of(ask.key)]);
         let touch = ask.touch(now);
+        match shard.spend(&touch) {
+            Some(outcome) => outcome,
+            None => self.spend_anew(&mut shard, &touch, returned),
+        }
+    }
+
+    /// Spends from a cell that is not in the table: it comes back, or begins.
+    #[cold]
+    fn spend_anew(&self, shard: &mut Shard, touch: &Touch<'_>, returned: Vec<Returned>) -> Outcome {
+        let Touch { key, limit, cost, now, .. } = *touch;
+        self.bring_back(shard, key, returned, now);
         if let Some(outcome) = shard.spend(touch) {
             return outcome;
         }
-        self.bring_back(&mut shard, ask.key, returned, now);
-        if let Some(outcome) = shard.spend(touch) {
-            return outcome;
-        }
-        let (outcome, state) = State::fresh(&ask.limit).spend(&ask.limit, ask.cost, now);
+        let (outcome, state) = State::fresh(limit).spend(limit, cost, now);
         // A cell nobody spent from is no cell: peeks and denials of strangers take no memory.
-        if outcome.admitted() && ask.cost != Cost::PEEK {
+        if outcome.admitted() && cost != Cost::PEEK {
             let evicted = shard.keep(touch, state, &outcome);
-            self.note(&evicted, &mut shard);
+            self.note(&evicted, shard);
         }
         outcome
     }
@@ -167,7 +174,12 @@ impl Cells {
         let mut whole = true;
         let mut changes = Vec::new();
         for shard in &self.shards {
-            whole &= lock(shard).drain_changes(&mut changes);
+            // A few at a time, so that requests can pass in between.
+            let mut from = Some(0);
+            while let Some(block) = from {
+                from = lock(shard).drain(block, &mut changes);
+            }
+            whole &= lock(shard).told_all();
             if !changes.is_empty() {
                 each(&mut changes);
                 changes.clear();

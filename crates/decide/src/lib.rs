@@ -15,6 +15,7 @@ mod parking;
 mod ports;
 mod resets;
 mod shard;
+mod slots;
 mod swr;
 mod sync;
 mod warm;

@@ -1,32 +1,31 @@
 //! One shard of the cell table: a part of all cells behind one lock.
 //! Bounded: a full shard parks the cell that is furthest from its limit, and never forgets one that still matters.
 
-use hashbrown::HashTable;
 use tollkeeper_core::{Cost, FixedWindow, Limit, Millis, Outcome, State};
 
 use crate::cell::Cell;
 use crate::parking::Parking;
 use crate::ports::{ParkedCell, Which};
 use crate::resets::Resets;
+use crate::slots::Slots;
 use crate::{CellKey, Change};
 
 /// How many cells an eviction looks at. Of 16 random cells the emptiest is in the emptiest
 /// tenth four times out of five; more would only hold the lock longer.
 const EVICTION_SAMPLE: usize = 16;
 
-/// Changes that wait for the journal, at most, besides one per cell: what a shard evicts in 20 ms is far less.
+/// Evictions and resets that wait for the journal, at most: what a shard evicts in 20 ms is far less.
 /// Beyond it they are dropped and the journal is told to write everything anew.
 const UNTOLD_MAX: usize = 4096;
 
 #[derive(Debug)]
 pub(crate) struct Shard {
-    cells: HashTable<Cell>,
+    /// Marked are those that changed since the journal last asked.
+    cells: Slots,
     /// The most cells this shard holds.
     room: usize,
     /// Where the next eviction starts looking.
     hand: usize,
-    /// Cells that changed since the journal last asked.
-    dirty: Vec<CellKey>,
     /// What the journal must know of evictions and resets, in order.
     moved: Vec<Change>,
     /// Some changes were dropped because nobody asked for them in time.
@@ -57,11 +56,11 @@ pub(crate) enum Evicted {
 
 impl Shard {
     pub(crate) fn new(room: usize) -> Self {
+        let room = room.max(1);
         Self {
-            cells: HashTable::new(),
-            room: room.max(1),
+            cells: Slots::for_cells(room),
+            room,
             hand: 0,
-            dirty: Vec::new(),
             moved: Vec::new(),
             untold: false,
             parking: Parking::default(),
@@ -70,17 +69,16 @@ impl Shard {
     }
 
     /// Spends from a cell that is here; `None` when it is not.
-    pub(crate) fn spend(&mut self, touch: Touch<'_>) -> Option<Outcome> {
-        let key = touch.key;
-        let cell = self.cells.find_mut(key.exact, |cell| cell.key == key)?;
+    #[inline]
+    pub(crate) fn spend(&mut self, touch: &Touch<'_>) -> Option<Outcome> {
+        let slot = self.cells.place(touch.key)?;
+        let cell = self.cells.at_mut(slot)?;
         let old = std::mem::replace(&mut cell.state, State::Fixed(FixedWindow::default()));
         let (outcome, next) = old.spend(touch.limit, touch.cost, touch.now);
         let changed = outcome.admitted() && touch.cost != Cost::PEEK;
         if changed {
             cell.keep(next, touch.limit, &outcome);
-            if !std::mem::replace(&mut cell.dirty, true) {
-                self.tell_state(key);
-            }
+            self.cells.mark(slot);
         } else {
             cell.state = next;
         }
@@ -89,63 +87,54 @@ impl Shard {
 
     /// The state of a cell wherever it is; it stays there.
     pub(crate) fn state(&self, key: CellKey) -> Option<&State> {
-        let here = self.cells.find(key.exact, |cell| cell.key == key).map(|cell| &cell.state);
+        let here = self.cells.find(key).map(|cell| &cell.state);
         here.or_else(|| self.parking.peek(key).map(|cell| &cell.state))
     }
 
     /// Is there no need to ask the shelf for this cell?
     pub(crate) fn holds(&self, key: CellKey) -> bool {
-        self.cells.find(key.exact, |cell| cell.key == key).is_some() || self.parking.stays(key)
+        self.cells.find(key).is_some() || self.parking.stays(key)
     }
 
     /// Puts the state of a cell after an admitted ask, making room if the cell is new.
-    pub(crate) fn keep(&mut self, touch: Touch<'_>, state: State, outcome: &Outcome) -> Evicted {
-        let key = touch.key;
-        if let Some(cell) = self.cells.find_mut(key.exact, |cell| cell.key == key) {
+    pub(crate) fn keep(&mut self, touch: &Touch<'_>, state: State, outcome: &Outcome) -> Evicted {
+        if let Some(slot) = self.cells.place(touch.key)
+            && let Some(cell) = self.cells.at_mut(slot)
+        {
             cell.keep(state, touch.limit, outcome);
-            if !std::mem::replace(&mut cell.dirty, true) {
-                self.tell_state(key);
-            }
+            self.cells.mark(slot);
             return Evicted::Nothing;
         }
-        let mut cell = Cell::fresh(key, touch.namespace, touch.limit);
+        let mut cell = Cell::fresh(touch.key, touch.namespace, touch.limit);
         cell.keep(state, touch.limit, outcome);
-        cell.dirty = true;
-        self.tell_state(key);
-        self.insert(cell, touch.now)
+        let (slot, evicted) = self.insert(cell, touch.now);
+        self.cells.mark(slot);
+        evicted
     }
 
     /// Takes a cell back from the parking or from storage, unless the table already has it.
     pub(crate) fn restore(&mut self, parked: ParkedCell, now: Millis) -> Evicted {
         let cell = Cell::from(parked);
-        if cell.is_idle(now)
-            || self.cells.find(cell.key.exact, |other| other.key == cell.key).is_some()
-        {
+        if cell.is_idle(now) || self.cells.find(cell.key).is_some() {
             return Evicted::Nothing;
         }
-        self.insert(cell, now)
+        self.insert(cell, now).1
     }
 
     pub(crate) fn remove(&mut self, key: CellKey) {
-        if let Ok(entry) = self.cells.find_entry(key.exact, |cell| cell.key == key) {
-            entry.remove();
-        }
+        self.cells.remove(key);
     }
 
-    fn insert(&mut self, cell: Cell, now: Millis) -> Evicted {
+    fn insert(&mut self, cell: Cell, now: Millis) -> (usize, Evicted) {
         let evicted =
             if self.cells.len() >= self.room { self.evict(now) } else { Evicted::Nothing };
-        self.cells.insert_unique(cell.key.exact, cell, |cell| cell.key.exact);
-        evicted
+        (self.cells.insert(cell), evicted)
     }
 
     /// Drops an idle cell, or parks the emptiest of a sample.
     fn evict(&mut self, now: Millis) -> Evicted {
         let Some(victim) = self.victim(now) else { return Evicted::Nothing };
-        let Ok(entry) = self.cells.find_entry(victim.exact, |cell| cell.key == victim) else {
-            return Evicted::Nothing;
-        };
-        let (cell, _) = entry.remove();
+        let Some(cell) = self.cells.remove(victim) else { return Evicted::Nothing };
         if cell.is_idle(now) {
             return Evicted::Idle;
         }
@@ -162,12 +151,12 @@ impl Shard {
     }
 
     fn victim(&mut self, now: Millis) -> Option<CellKey> {
-        let buckets = self.cells.num_buckets();
+        let slots = self.cells.slots();
         let mut best: Option<(&Cell, u16)> = None;
         let mut seen = 0;
-        for step in 0..buckets {
-            let at = (self.hand + step) % buckets;
-            let Some(cell) = self.cells.get_bucket(at) else { continue };
+        for step in 0..slots {
+            let at = (self.hand + step) % slots;
+            let Some(cell) = self.cells.at(at) else { continue };
             let rank = if cell.is_idle(now) { 0 } else { cell.fill.max(1) };
             if best.is_none_or(|(_, least)| rank < least) {
                 best = Some((cell, rank));
@@ -184,11 +173,8 @@ impl Shard {
     /// Forgets cells that are as good as fresh and gives memory back. Returns how many went.
     pub(crate) fn sweep(&mut self, now: Millis) -> usize {
         let before = self.cells.len();
-        self.cells.retain(|cell| !cell.is_idle(now));
-        // Below a quarter full the table shrinks to twice what it holds: room to grow, no flapping.
-        if self.cells.capacity() > 64 && self.cells.len() * 4 < self.cells.capacity() {
-            self.cells.shrink_to(self.cells.len() * 2, |cell| cell.key.exact);
-        }
+        self.cells.remove_if(|cell| cell.is_idle(now), drop);
+        self.cells.shrink();
         before - self.cells.len()
     }
 
@@ -196,23 +182,14 @@ impl Shard {
     pub(crate) fn reset(&mut self, which: Which) -> Vec<CellKey> {
         self.resets.note(which);
         let parked = self.parking.forget(|cell| which.covers(cell.key, cell.namespace));
-        let here = self
-            .cells
-            .extract_if(|cell| which.covers(cell.key, cell.namespace))
-            .map(|cell| cell.key);
-        let gone: Vec<_> = here.chain(parked).collect();
+        let mut gone = Vec::new();
+        let here = |cell: &Cell| which.covers(cell.key, cell.namespace);
+        self.cells.remove_if(here, |cell| gone.push(cell.key));
+        gone.extend(parked);
         for key in &gone {
             self.tell(Change::Left(*key));
         }
         gone
-    }
-
-    fn tell_state(&mut self, key: CellKey) {
-        if self.dirty.len() < UNTOLD_MAX.max(2 * self.room) {
-            self.dirty.push(key);
-        } else {
-            self.untold = true;
-        }
     }
 
     fn tell(&mut self, change: Change) {
@@ -227,27 +204,19 @@ impl Shard {
         self.moved.clear();
     }
 
-    /// Tells the journal what changed since it last asked, in an order that can be replayed.
-    /// False when some of it had to be dropped: then only a snapshot of everything is whole.
-    pub(crate) fn drain_changes(&mut self, out: &mut Vec<Change>) -> bool {
+    /// Tells the journal some of what changed since it last asked, in an order that can be replayed: `from` is where
+    /// the call before left off. What moved comes first, also what moved since then: a cell that was reset and made
+    /// again must not be told of before its reset.
+    pub(crate) fn drain(&mut self, from: usize, out: &mut Vec<Change>) -> Option<usize> {
         out.append(&mut self.moved);
-        for key in self.dirty.drain(..) {
-            // A cell that was reset and made again is listed twice.
-            let cell =
-                self.cells.find_mut(key.exact, |cell| cell.key == key).filter(|cell| cell.dirty);
-            if let Some(cell) = cell {
-                cell.dirty = false;
-                out.push(Change::Cell(cell.parked()));
-            }
-        }
-        let whole = !std::mem::take(&mut self.untold);
-        if !whole {
-            self.cells.iter_mut().for_each(|cell| cell.dirty = false);
-        }
         // A burst must not pin its memory for ever.
-        self.dirty.shrink_to(1024);
         self.moved.shrink_to(256);
-        whole
+        self.cells.unmark(from, |cell| out.push(Change::Cell(cell.parked())))
+    }
+
+    /// False when changes had to be dropped since the last call: then only a snapshot of everything is whole.
+    pub(crate) fn told_all(&mut self) -> bool {
+        !std::mem::take(&mut self.untold)
     }
 
     /// The shelf has this one: from now on it is found there, unless the table took it back meanwhile.
@@ -270,7 +239,7 @@ impl Shard {
 
     #[cfg(all(test, not(feature = "shuttle")))]
     pub(crate) fn capacity(&self) -> usize {
-        self.cells.capacity()
+        self.cells.slots()
     }
 }
 

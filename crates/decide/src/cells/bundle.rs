@@ -45,7 +45,7 @@ impl Cells {
                 let Some(last) = checks.iter().rposition(spent) else { continue };
                 let shard = &mut held[place(asks[last].key)];
                 shard.parking.take(asks[last].key);
-                let evicted = shard.keep(asks[last].touch(now), state, &settled.outcomes[last]);
+                let evicted = shard.keep(&asks[last].touch(now), state, &settled.outcomes[last]);
                 self.note(&evicted, shard);
             }
         }

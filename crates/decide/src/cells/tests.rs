@@ -175,3 +175,24 @@ fn a_replay_into_a_smaller_table_gives_nothing_up() {
     assert_eq!((stats.live, stats.lost), (16, 0));
     assert_eq!(small.hand_over().len(), 2000 - 16);
 }
+
+#[test]
+fn a_reset_between_two_parts_of_a_drain_is_told_before_the_cell_that_was_made_again() {
+    let cells = Cells::with_shards(1, 2000);
+    spend_each(&cells, 0..2000, NOW);
+    let mut told = Vec::new();
+    let mut from = lock(&cells.shards[0]).drain(0, &mut told);
+    assert!(from.is_some() && !told.is_empty());
+    cells.reset(Which::Namespace(ask(0, 10, 1).namespace));
+    spend_each(&cells, 0..2000, NOW);
+    while let Some(block) = from {
+        from = lock(&cells.shards[0]).drain(block, &mut told);
+    }
+    assert!(cells.drain_changes(|changes| told.append(changes)));
+    let again = Cells::with_shards(1, 2000);
+    for change in told {
+        again.replay(change, NOW);
+    }
+    assert_eq!(again.stats().live, 2000);
+    assert!((0..2000).all(|identifier| spend(&again, identifier, 10, 0, NOW).remaining == 9));
+}

@@ -1,7 +1,7 @@
 # The commands of this repository. `make` alone lists them.
 
 # Commands that the tests and the benchmarks call, as scripts/need takes them.
-TEST_NEEDS  :=
+TEST_NEEDS  := node:nodejs npm python3:python3-venv
 BENCH_NEEDS := wrk valgrind taskset:util-linux
 
 # nextest runs test binaries side by side; without it cargo's own runner does.
@@ -25,9 +25,11 @@ build: ## build the release binary
 
 test: ## everything that must pass before a change goes in
 	@scripts/need $(TEST_NEEDS)
+	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || scripts/need postgres:postgresql
 	@scripts/timed "format" cargo fmt --all --check
 	@scripts/timed "lints" cargo clippy --workspace --all-targets -- -D warnings
 	@scripts/timed "tests" $(RUN_TESTS)
+	@scripts/timed "sdks" sdk/run
 	@scripts/timed "schedules" cargo test --package tollkeeper-decide --features shuttle
 	@scripts/timed "doc tests" cargo test --workspace --doc
 

@@ -2,25 +2,34 @@
 //! States are whole, so that replaying too much is harmless; a torn or corrupt tail is set aside, never fatal.
 //! It never reads a clock and never touches the table: changes come in, changes go out.
 
+mod marker;
 mod record;
+mod recovered;
 mod segment;
+mod shared;
 
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tollkeeper_core::Millis;
 use tollkeeper_decide::Change;
 
+use marker::Marker;
 use record::Record;
-use segment::{Segment, SegmentReader};
+use recovered::replay;
+use segment::Segment;
+
+pub use recovered::Recovered;
+pub use shared::SharedJournal;
 
 /// A new checkpoint is due when this much was written since the last one, or as much as it
 /// took, whichever is more: the journal stays within some three times what it protects.
 const CHECKPOINT_BYTES_MIN: u64 = 16 << 20;
 
 /// One process life. Random, so that a copied data directory never passes for the original.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BootId(pub [u8; 16]);
 
 #[derive(Debug)]
@@ -32,7 +41,8 @@ pub struct Journal {
     checkpoint_bytes: u64,
     /// Set while a checkpoint is being written: the bytes before it began.
     checkpoint_from: Option<u64>,
-    /// A write failed since the checkpoint began.
+    intact: Marker,
+    /// A write failed since the last checkpoint began.
     failed: bool,
     /// The segment began after a write had failed: what is in it has gaps before it.
     retrying: bool,
@@ -49,14 +59,19 @@ pub struct Sealed {
     number: u64,
 }
 
-/// What a start found.
-#[derive(Debug, Default)]
-pub struct Recovered {
-    pub changes: u64,
-    /// Files that hold what could not be read, for a person to look at.
-    pub set_aside: Vec<PathBuf>,
-    /// The last process ended in order.
-    pub clean: bool,
+/// What one process had spent of a key's credits, in total. Written before the answer leaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreditSpent {
+    pub boot: BootId,
+    pub key_id: Arc<str>,
+    pub total: u64,
+}
+
+/// What a journal holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    Cell(Change),
+    Spent(CreditSpent),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +80,8 @@ pub enum JournalError {
     Io { action: &'static str, path: PathBuf, source: io::Error },
     #[error("another process uses {path}; stop it, or give this one a data directory of its own")]
     InUse { path: PathBuf },
+    #[error("a write to the journal failed since its last checkpoint began")]
+    Gap,
     #[error("cannot get random bytes for a boot id")]
     Random,
     #[error("cannot start a thread for the journal")]
@@ -80,7 +97,7 @@ impl Journal {
     pub fn open(
         dir: &Path,
         now: Millis,
-        mut each: impl FnMut(Change),
+        mut each: impl FnMut(Entry),
     ) -> Result<(Self, Recovered), JournalError> {
         fs::create_dir_all(dir).map_err(at("create", dir))?;
         let lock = lock(dir)?;
@@ -89,6 +106,11 @@ impl Journal {
         for number in &numbers {
             recovered.clean = replay(dir, *number, &mut recovered, &mut each)?;
         }
+        let intact = Marker::new(dir);
+        recovered.whole =
+            recovered.set_aside.is_empty() && (numbers.is_empty() || intact.is_there());
+        // What is missing stays missing as long as these files are there, for every process that reads them.
+        if recovered.whole { intact.make() } else { intact.remove() }?;
         let mut boot = [0; 16];
         getrandom::fill(&mut boot).map_err(|_| JournalError::Random)?;
         let next = numbers.last().map_or(1, |last| last.saturating_add(1));
@@ -99,6 +121,7 @@ impl Journal {
             segment,
             checkpoint_bytes: 0,
             checkpoint_from: None,
+            intact,
             failed: false,
             retrying: false,
             _lock: lock,
@@ -108,9 +131,31 @@ impl Journal {
 
     /// Appends changes in order. After an error the tail is cut back to the last whole record.
     pub fn append(&mut self, changes: &[Change]) -> Result<(), JournalError> {
-        let written = record::batches(changes).try_for_each(|batch| self.segment.append(&batch));
-        self.failed |= written.is_err();
+        let written =
+            record::batches(changes).try_for_each(|batch| self.segment.append(&batch.encode()));
+        self.judge(written)
+    }
+
+    /// Notes what was spent of credits. The kernel has it when this returns, whatever becomes of the process.
+    pub fn note_spent(&mut self, spent: &[CreditSpent]) -> Result<(), JournalError> {
+        let bytes: Vec<u8> = spent.iter().flat_map(|one| Record::spent(one).encode()).collect();
+        let written = self.segment.append(&bytes);
+        self.judge(written)
+    }
+
+    /// A journal with a gap must not be taken for a whole one by the next process.
+    fn judge(&mut self, written: Result<(), JournalError>) -> Result<(), JournalError> {
+        if written.is_err() && !self.failed {
+            self.failed = true;
+            // Only a disk that takes no change at all keeps it, and there nothing could be done about it.
+            let _ = self.intact.remove();
+        }
         written
+    }
+
+    /// Something is missing that only a new checkpoint can bring.
+    pub fn has_gap(&self) -> bool {
+        self.failed
     }
 
     /// Is it time to write everything anew, so that older files can go?
@@ -137,21 +182,35 @@ impl Journal {
 
     /// All that matters is in this segment now: syncs it and deletes the older ones.
     pub fn end_checkpoint(&mut self) -> Result<(), JournalError> {
-        self.seal_checkpoint()?.settle()
+        self.seal_checkpoint()?.settle()?;
+        self.settled()
     }
 
-    /// The first half of [`Journal::end_checkpoint`]; the other half may be done on another thread.
+    /// The first part of [`Journal::end_checkpoint`]; the second, [`Sealed::settle`], may be done on another thread,
+    /// and [`Journal::settled`] is the last. Refused when a write has failed since the checkpoint began.
     pub fn seal_checkpoint(&mut self) -> Result<Sealed, JournalError> {
-        let file = self.segment.same_file()?;
         let from = self.checkpoint_from.take().unwrap_or(0);
+        if self.failed {
+            return Err(JournalError::Gap);
+        }
+        let file = self.segment.same_file()?;
         self.checkpoint_bytes = self.segment.bytes() - from;
         self.retrying = false;
         Ok(Sealed { file, dir: self.dir.clone(), number: self.segment.number() })
     }
 
+    /// The older files are gone, and with them what was missing there.
+    pub fn settled(&mut self) -> Result<(), JournalError> {
+        if self.failed || self.intact.is_there() {
+            return Ok(());
+        }
+        let made = self.intact.make();
+        self.judge(made)
+    }
+
     /// The last record of a process that ends in order.
     pub fn close(&mut self) -> Result<(), JournalError> {
-        self.segment.append(&Record::closed())?;
+        self.segment.append(&Record::closed().encode())?;
         self.segment.sync()
     }
 
@@ -193,34 +252,6 @@ fn lock(dir: &Path) -> Result<File, JournalError> {
         Err(TryLockError::WouldBlock) => Err(JournalError::InUse { path: dir.into() }),
         Err(TryLockError::Error(source)) => Err(at("lock", &path)(source)),
     }
-}
-
-/// Replays one segment; returns whether it ends with the record of an orderly end.
-fn replay(
-    dir: &Path,
-    number: u64,
-    recovered: &mut Recovered,
-    each: &mut impl FnMut(Change),
-) -> Result<bool, JournalError> {
-    let path = segment::path(dir, number);
-    let mut reader = SegmentReader::open(&path)?;
-    let mut clean = false;
-    while let Some(record) = reader.next_record()? {
-        clean = record.is_closed();
-        let Some(changes) = record.changes() else {
-            reader.reject();
-            break;
-        };
-        for change in changes {
-            recovered.changes += 1;
-            each(change);
-        }
-    }
-    if let Some(aside) = reader.set_rest_aside()? {
-        recovered.set_aside.push(aside);
-        clean = false;
-    }
-    Ok(clean)
 }
 
 /// Names the file and what was tried, for whoever reads the error.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tollkeeper_core::Millis;
 use tollkeeper_decide::Cells;
 
-use crate::journal::{Journal, JournalError, Sealed};
+use crate::journal::{CreditSpent, JournalError, Sealed, SharedJournal};
 
 #[cfg(test)]
 mod tests;
@@ -41,8 +41,12 @@ pub struct Health {
 
 type Clock = Box<dyn Fn() -> Millis + Send>;
 
+/// Says what this process has spent of credits so far, for a checkpoint.
+type Spendings = Box<dyn Fn() -> Vec<CreditSpent> + Send>;
+
 struct Writer {
-    journal: Journal,
+    journal: SharedJournal,
+    spendings: Spendings,
     cells: Arc<Cells>,
     clock: Clock,
     health: Arc<Health>,
@@ -65,13 +69,15 @@ enum Checkpoint {
 impl Keeper {
     /// Starts the thread. Its first checkpoint begins at once: it replaces what the last process left.
     pub fn start(
-        journal: Journal,
+        journal: SharedJournal,
         cells: Arc<Cells>,
+        spendings: impl Fn() -> Vec<CreditSpent> + Send + 'static,
         clock: impl Fn() -> Millis + Send + 'static,
     ) -> io::Result<Self> {
         let health = Arc::new(Health::default());
         let (stop, stopped) = sync_channel(1);
-        let mut writer = Writer::new(journal, cells, Box::new(clock), Arc::clone(&health));
+        let mut writer =
+            Writer::new(journal, cells, Box::new(spendings), Box::new(clock), Arc::clone(&health));
         let run = move || {
             writer.beat();
             while stopped.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
@@ -98,25 +104,35 @@ impl Keeper {
 // === impl Writer ===
 
 impl Writer {
-    fn new(journal: Journal, cells: Arc<Cells>, clock: Clock, health: Arc<Health>) -> Self {
+    fn new(
+        journal: SharedJournal,
+        cells: Arc<Cells>,
+        spendings: Spendings,
+        clock: Clock,
+        health: Arc<Health>,
+    ) -> Self {
         let checkpoint = Checkpoint::None;
-        Self { journal, cells, clock, health, checkpoint, rewrite_in: Some(0) }
+        Self { journal, spendings, cells, clock, health, checkpoint, rewrite_in: Some(0) }
     }
 
     fn beat(&mut self) {
         let written = self.write_changes().and_then(|()| self.advance());
         self.report(written);
+        // Spent credits are written by those who spend them; a failure of theirs shows here.
+        if self.rewrite_in.is_none() && self.journal.lock().has_gap() {
+            self.report(Err(JournalError::Gap));
+        }
         self.begin_if_due();
         self.health.beat_at.store((self.clock)().0, Ordering::Relaxed);
-        self.health.bytes.store(self.journal.bytes(), Ordering::Relaxed);
+        self.health.bytes.store(self.journal.lock().bytes(), Ordering::Relaxed);
     }
 
     fn write_changes(&mut self) -> Result<(), JournalError> {
         let mut written = Ok(());
-        let journal = &mut self.journal;
+        let journal = &self.journal;
         let whole = self.cells.drain_changes(|changes| {
             if written.is_ok() {
-                written = journal.append(changes);
+                written = journal.lock().append(changes);
             }
         });
         if !whole {
@@ -125,15 +141,23 @@ impl Writer {
         written
     }
 
+    /// Totals only grow, and each is written when it does: what a checkpoint repeats may be old, never too much.
+    fn write_spendings(&self) -> Result<(), JournalError> {
+        /// Some 64 KiB: whoever spends meanwhile waits for one write of that size.
+        const AT_ONCE: usize = 1_000;
+        let spendings = (self.spendings)();
+        spendings.chunks(AT_ONCE).try_for_each(|some| self.journal.lock().note_spent(some))
+    }
+
     fn begin_if_due(&mut self) {
         let Checkpoint::None = self.checkpoint else { return };
         match &mut self.rewrite_in {
             Some(0) => {}
             Some(beats) => return *beats -= 1,
-            None if self.journal.checkpoint_due() => {}
+            None if self.journal.lock().checkpoint_due() => {}
             None => return,
         }
-        let begun = self.journal.begin_checkpoint((self.clock)());
+        let begun = self.journal.lock().begin_checkpoint((self.clock)());
         if begun.is_ok() {
             self.rewrite_in = None;
             self.checkpoint = Checkpoint::Writing(0);
@@ -151,7 +175,7 @@ impl Writer {
                     let Some(states) = self.cells.snapshot(part, (self.clock)()) else {
                         return self.seal();
                     };
-                    self.journal.append(&states)?;
+                    self.journal.lock().append(&states)?;
                 }
                 self.checkpoint = Checkpoint::Writing(from + PARTS_PER_BEAT);
                 Ok(())
@@ -165,7 +189,8 @@ impl Writer {
     }
 
     fn seal(&mut self) -> Result<(), JournalError> {
-        let sealed = self.journal.seal_checkpoint()?;
+        self.write_spendings()?;
+        let sealed = self.journal.lock().seal_checkpoint()?;
         // Every failure ends the checkpoint it meets, so one that got here makes good for all before it.
         if self.health.failing.swap(false, Ordering::Relaxed) {
             tracing::info!("journal: writing again; counters survive a restart");
@@ -181,6 +206,7 @@ impl Writer {
         thread: JoinHandle<Result<(), JournalError>>,
     ) -> Result<(), JournalError> {
         thread.join().unwrap_or(Err(JournalError::Panicked))?;
+        self.journal.lock().settled()?;
         self.health.checkpoints.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -217,14 +243,16 @@ impl Writer {
         }
         // What fails here is in the checkpoint; what fails there is here, as far as there was room.
         let _ = self.write_changes();
-        self.journal.begin_checkpoint((self.clock)())?;
+        self.journal.lock().begin_checkpoint((self.clock)())?;
         let mut part = 0;
         while let Some(states) = self.cells.snapshot(part, (self.clock)()) {
-            self.journal.append(&states)?;
+            self.journal.lock().append(&states)?;
             part += 1;
         }
-        self.journal.end_checkpoint()?;
-        self.journal.close()
+        self.write_spendings()?;
+        let mut journal = self.journal.lock();
+        journal.end_checkpoint()?;
+        journal.close()
     }
 }
 

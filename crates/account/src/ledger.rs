@@ -4,9 +4,11 @@
 use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
-use tollkeeper_core::Millis;
-use tollkeeper_decide::{Decided, Limited};
+use tollkeeper_core::{Millis, Verdict};
+use tollkeeper_decide::{Decided, Limited, Verified};
 
+use crate::journal::{CreditSpent, SharedJournal};
+use crate::last_used::LastUsed;
 use crate::tally::{Code, Kind, Reading, Tally};
 
 /// A handle for one thread: clones share the book, [`Ledger::at_page`] gives each thread its page.
@@ -14,6 +16,8 @@ use crate::tally::{Code, Kind, Reading, Tally};
 pub struct Ledger {
     book: Arc<[CachePadded<Tally>]>,
     page: usize,
+    journal: Option<SharedJournal>,
+    last_used: Arc<LastUsed>,
 }
 
 /// A decision that has been recorded: the only thing a reply can be built from.
@@ -28,12 +32,18 @@ pub struct Answer<T> {
 impl Ledger {
     pub fn new(pages: usize) -> Self {
         let book = (0..pages.max(1)).map(|_| CachePadded::new(Tally::default())).collect();
-        Self { book, page: 0 }
+        Self { book, page: 0, journal: None, last_used: Arc::default() }
+    }
+
+    /// With somewhere to keep what is money.
+    #[must_use]
+    pub fn keeping(self, journal: SharedJournal) -> Self {
+        Self { journal: Some(journal), ..self }
     }
 
     #[must_use]
     pub fn at_page(&self, page: usize) -> Self {
-        Self { book: Arc::clone(&self.book), page: page % self.book.len() }
+        Self { page: page % self.book.len(), ..self.clone() }
     }
 
     pub fn record(&self, kind: Kind, decided: Decided<Limited>) -> Answer<Limited> {
@@ -42,6 +52,36 @@ impl Ledger {
         let code = if made.passed { Code::Valid } else { Code::RateLimited };
         self.page().check(kind, code);
         Answer { made, at }
+    }
+
+    /// Every outcome is counted, `NOT_FOUND` too. Spent credits are in the journal before this returns.
+    pub fn record_verified(&self, decided: Decided<Verified>) -> Answer<Verified> {
+        let at = decided.at();
+        let made = decided.open();
+        self.page().check(Kind::Verify, made.verdict.into());
+        if let Some(key) = made.key.as_ref().filter(|_| made.verdict == Verdict::Valid) {
+            self.last_used.note(key, at);
+        }
+        if made.credits_spent > 0 {
+            self.keep_spending(&made);
+        }
+        Answer { made, at }
+    }
+
+    /// A write that fails leaves a gap, which the keeper sees and mends; the credits are spent all the same,
+    /// and should this process die before, the next one takes none of its credits back.
+    fn keep_spending(&self, made: &Verified) {
+        if let (Some(journal), Some(key), Some(taken)) = (&self.journal, &made.key, &made.credits) {
+            let mut journal = journal.lock();
+            let boot = journal.boot();
+            let spent =
+                CreditSpent { boot, key_id: Arc::clone(&key.record.id), total: taken.spent };
+            let _ = journal.note_spent(&[spent]);
+        }
+    }
+
+    pub fn last_used(&self) -> &LastUsed {
+        &self.last_used
     }
 
     /// This thread's page, for counts that are not decisions.

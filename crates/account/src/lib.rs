@@ -4,11 +4,15 @@
 mod histogram;
 mod journal;
 mod keeper;
+mod last_used;
 mod ledger;
 mod tally;
 
 pub use histogram::{BOUNDS_US, Histogram, HistogramReading};
-pub use journal::{BootId, Journal, JournalError, Recovered, Sealed};
+pub use journal::{
+    BootId, CreditSpent, Entry, Journal, JournalError, Recovered, Sealed, SharedJournal,
+};
 pub use keeper::{Health, Keeper};
+pub use last_used::{LastUsed, Waiting};
 pub use ledger::{Answer, Ledger};
 pub use tally::{Code, Kind, Reading, Tally};

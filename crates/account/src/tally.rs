@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tollkeeper_core::Verdict;
+
 use crate::histogram::{Histogram, HistogramReading};
 
 /// What was asked.
@@ -11,6 +13,7 @@ pub enum Kind {
     Limit,
     MultiLimit,
     Peek,
+    Verify,
 }
 
 /// What was answered.
@@ -18,6 +21,13 @@ pub enum Kind {
 pub enum Code {
     Valid,
     RateLimited,
+    NotFound,
+    Forbidden,
+    InsufficientPermissions,
+    UsageExceeded,
+    Disabled,
+    Revoked,
+    Expired,
 }
 
 /// Statuses run from 100 to 599.
@@ -28,7 +38,7 @@ pub struct Tally {
     checks: [[AtomicU64; Code::ALL.len()]; Kind::ALL.len()],
     /// From status 100 on; the first one also takes what is no status.
     responses: [AtomicU64; STATUSES],
-    cache_reads: [[AtomicU64; 3]; 2],
+    cache_reads: [[AtomicU64; 3]; 3],
     pub decisions: Histogram,
 }
 
@@ -38,32 +48,66 @@ pub struct Reading {
     pub checks: [[u64; Code::ALL.len()]; Kind::ALL.len()],
     /// How often each status was answered, for those that were.
     pub responses: BTreeMap<u16, u64>,
-    /// By cache (root key, namespace) and freshness (fresh, stale, miss).
-    pub cache_reads: [[u64; 3]; 2],
+    /// By cache (root key, namespace, key) and freshness (fresh, stale, miss).
+    pub cache_reads: [[u64; 3]; 3],
     pub decisions: HistogramReading,
 }
 
 // === impl Kind, Code ===
 
 impl Kind {
-    pub const ALL: [Self; 3] = [Self::Limit, Self::MultiLimit, Self::Peek];
+    pub const ALL: [Self; 4] = [Self::Limit, Self::MultiLimit, Self::Peek, Self::Verify];
 
     pub fn label(self) -> &'static str {
         match self {
             Self::Limit => "limit",
             Self::MultiLimit => "multi_limit",
             Self::Peek => "peek",
+            Self::Verify => "verify",
         }
     }
 }
 
 impl Code {
-    pub const ALL: [Self; 2] = [Self::Valid, Self::RateLimited];
+    pub const ALL: [Self; 9] = [
+        Self::Valid,
+        Self::RateLimited,
+        Self::NotFound,
+        Self::Forbidden,
+        Self::InsufficientPermissions,
+        Self::UsageExceeded,
+        Self::Disabled,
+        Self::Revoked,
+        Self::Expired,
+    ];
 
     pub fn label(self) -> &'static str {
         match self {
             Self::Valid => "valid",
             Self::RateLimited => "rate_limited",
+            Self::NotFound => "not_found",
+            Self::Forbidden => "forbidden",
+            Self::InsufficientPermissions => "insufficient_permissions",
+            Self::UsageExceeded => "usage_exceeded",
+            Self::Disabled => "disabled",
+            Self::Revoked => "revoked",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+impl From<Verdict> for Code {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Valid => Self::Valid,
+            Verdict::NotFound => Self::NotFound,
+            Verdict::Forbidden => Self::Forbidden,
+            Verdict::InsufficientPermissions => Self::InsufficientPermissions,
+            Verdict::UsageExceeded => Self::UsageExceeded,
+            Verdict::RateLimited => Self::RateLimited,
+            Verdict::Disabled => Self::Disabled,
+            Verdict::Revoked { .. } => Self::Revoked,
+            Verdict::Expired => Self::Expired,
         }
     }
 }

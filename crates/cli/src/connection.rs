@@ -31,32 +31,59 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn client(&self) -> Result<Client, Failure> {
+    /// Runs a command's calls to the server, one after the other on this thread.
+    pub(crate) fn talk(
+        &self,
+        calls: impl AsyncFnOnce(Client) -> Result<Exit, Failure>,
+    ) -> Result<Exit, Failure> {
+        let client = self.client()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::new(Exit::Settings, format!("cannot start: {error}")))?;
+        runtime.block_on(calls(client))
+    }
+
+    /// Whether stdin is taken by the root key.
+    pub(crate) fn reads_stdin(&self) -> bool {
+        self.root_key_stdin
+    }
+
+    fn client(&self) -> Result<Client, Failure> {
         let root_key = if self.root_key_stdin { from_stdin()? } else { from_environment()? };
         Ok(Client::new(&self.url, root_key)?)
     }
 }
 
+/// A variable of ours that is set to something.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    let given = settings::environment().into_iter().find(|(given, _)| given == name);
+    given.map(|(_, text)| text).filter(|text| !text.is_empty())
+}
+
 fn from_environment() -> Result<Secret, Failure> {
-    let given = settings::environment().into_iter().find(|(name, _)| name == ROOT_KEY_ENV);
-    match given {
-        Some((_, key)) if !key.is_empty() => Ok(Secret::new(key)),
-        _ => Err(Failure::new(Exit::Settings, format!("{ROOT_KEY_ENV} is not set")).with_next(
+    match variable(ROOT_KEY_ENV) {
+        Some(key) => Ok(Secret::new(key)),
+        None => Err(Failure::new(Exit::Settings, format!("{ROOT_KEY_ENV} is not set")).with_next(
             "set it to the root key that the server printed at its first start, or pipe it in with --root-key-stdin",
         )),
     }
 }
 
-fn from_stdin() -> Result<Secret, Failure> {
+/// A secret on stdin, without the line's end; `what` names it where it cannot be read.
+pub(crate) fn piped(what: &str) -> Result<String, Failure> {
     let mut text = String::new();
     let read = std::io::stdin().lock().take(STDIN_BYTES_MAX).read_to_string(&mut text);
-    if let Err(error) = read {
-        return Err(Failure::new(
-            Exit::Settings,
-            format!("cannot read the root key from stdin: {error}"),
-        ));
+    match read {
+        Ok(_) => Ok(text.trim().to_owned()),
+        Err(error) => {
+            Err(Failure::new(Exit::Settings, format!("cannot read {what} from stdin: {error}")))
+        }
     }
-    match text.trim() {
+}
+
+fn from_stdin() -> Result<Secret, Failure> {
+    match piped("the root key")?.as_str() {
         "" => Err(Failure::new(Exit::Settings, "stdin holds no root key")
             .with_next("pipe it in, such as `tollkeeper limit … --root-key-stdin < root.key`")),
         key => Ok(Secret::new(key)),

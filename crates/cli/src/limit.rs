@@ -11,6 +11,7 @@ use tollkeeper_client::wire::{Algorithm, LimitReply, LimitRequest, PeekReply, Pe
 use crate::connection::Connection;
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
+use crate::moment;
 use crate::output;
 use crate::window::{Window, spoken};
 
@@ -87,18 +88,11 @@ fn algorithms() -> impl TypedValueParser<Value = Algorithm> {
 
 impl Limit {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
-        let client = self.connection.client()?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::new(Exit::Settings, format!("cannot start: {error}")))?;
-        match (self.peek, self.limit, self.window) {
-            (false, Some(limit), Some(window)) => {
-                runtime.block_on(self.spend(&client, limit, window))
-            }
+        self.connection.talk(async |client| match (self.peek, self.limit, self.window) {
+            (false, Some(limit), Some(window)) => self.spend(&client, limit, window).await,
             // clap lets limit and window be absent only beside --peek.
-            _ => runtime.block_on(self.look(&client)),
-        }
+            _ => self.look(&client).await,
+        })
     }
 
     async fn spend(&self, client: &Client, limit: u64, window: Window) -> Result<Exit, Failure> {
@@ -137,7 +131,7 @@ fn show_reply(reply: &LimitReply<'_>) -> Result<(), Failure> {
         ("verdict", if reply.success { "allowed" } else { "denied" }.to_owned()),
         ("limit", reply.limit.to_string()),
         ("remaining", reply.remaining.to_string()),
-        ("reset", reset(reply.reset)),
+        ("reset", moment::ahead(reply.reset)),
     ];
     if !reply.success {
         columns.push((
@@ -159,29 +153,10 @@ fn show_peek(reply: PeekReply) -> Result<(), Failure> {
         ("limit", reply.limit.to_string()),
         ("used", reply.used.to_string()),
         ("remaining", reply.remaining.to_string()),
-        ("reset", reset(reply.reset)),
+        ("reset", moment::ahead(reply.reset)),
     ])
-}
-
-/// People read how long it lasts; scripts get the instant, unix milliseconds as in the API.
-fn reset(at_ms: u64) -> String {
-    if output::is_terminal() {
-        format!("in {}", spoken(at_ms.saturating_sub(now_ms())))
-    } else {
-        at_ms.to_string()
-    }
 }
 
 fn lasting(millis: u64) -> String {
     if output::is_terminal() { spoken(millis) } else { format!("{millis}ms") }
-}
-
-#[allow(
-    clippy::disallowed_methods,
-    reason = "only for showing how far off a reset is; nothing is decided by it"
-)]
-fn now_ms() -> u64 {
-    let since =
-        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

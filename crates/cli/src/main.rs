@@ -6,8 +6,15 @@ mod connection;
 mod doctor;
 mod exit;
 mod failure;
+mod flags;
+mod identities;
+mod keys;
 mod limit;
+mod moment;
+mod new_key;
 mod output;
+mod projects;
+mod root_keys;
 mod serve;
 mod setting_flags;
 mod window;
@@ -33,6 +40,14 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::Serve),
+    #[command(subcommand)]
+    Keys(keys::Keys),
+    #[command(subcommand)]
+    Projects(projects::Projects),
+    #[command(subcommand)]
+    Identities(identities::Identities),
+    #[command(subcommand)]
+    RootKeys(root_keys::RootKeys),
     Limit(limit::Limit),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
@@ -42,6 +57,10 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         None => teach(),
         Some(Command::Serve(serve)) => serve.run(),
+        Some(Command::Keys(keys)) => keys.run(),
+        Some(Command::Projects(projects)) => projects.run(),
+        Some(Command::Identities(identities)) => identities.run(),
+        Some(Command::RootKeys(root_keys)) => root_keys.run(),
         Some(Command::Limit(limit)) => limit.run(),
         Some(Command::Doctor(doctor)) => doctor.run(),
         Some(Command::Completions(completions)) => completions.run(),

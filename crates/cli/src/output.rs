@@ -93,25 +93,82 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
+/// Something that a person should know but no script should read, on stderr.
+pub(crate) fn note(text: &str) {
+    let noted = tinted(Tone::Doubtful, "note:", stderr_shows_colour());
+    // Who closed stderr wants no notes.
+    let _ = std::io::stderr().write_all(format!("{noted}  {text}\n").as_bytes());
+}
+
+/// The named values of one record, in the order in which they are shown.
+pub(crate) type Columns<'a> = [(&'a str, String)];
+
 /// One record: a heading over its values for people, `name=value` pairs for everything else.
-pub(crate) fn record(columns: &[(&str, String)]) -> Result<(), Failure> {
-    line(if is_terminal() { table(columns) } else { pairs(columns) })
+pub(crate) fn record(columns: &Columns<'_>) -> Result<(), Failure> {
+    records(&[columns.to_vec()])
 }
 
-fn table(columns: &[(&str, String)]) -> String {
-    let (mut heads, mut values) = (String::new(), String::new());
-    for (name, value) in columns {
-        let width = name.chars().count().max(value.chars().count()) + 2;
-        // Writing to a String cannot fail.
-        let _ = write!(heads, "{:<width$}", name.to_uppercase());
-        let _ = write!(values, "{value:<width$}");
+/// Records of the same columns: one table for people, one line of pairs each for everything else. None is no line.
+pub(crate) fn records(rows: &[Vec<(&str, String)>]) -> Result<(), Failure> {
+    if rows.is_empty() {
+        return Ok(());
     }
-    format!("{}\n{}", toned(Tone::Heading, heads.trim_end()), values.trim_end())
+    if is_terminal() {
+        return line(table(rows));
+    }
+    let lines: Vec<_> = rows.iter().map(|row| pairs(row)).collect();
+    line(lines.join("\n"))
 }
 
-fn pairs(columns: &[(&str, String)]) -> String {
-    let pairs: Vec<_> = columns.iter().map(|(name, value)| format!("{name}={value}")).collect();
+/// One record with many values: a line for each for people, one line of pairs for everything else.
+pub(crate) fn details(columns: &Columns<'_>) -> Result<(), Failure> {
+    if !is_terminal() {
+        return line(pairs(columns));
+    }
+    let width = columns.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default() + 2;
+    columns.iter().try_for_each(|(name, value)| {
+        let head = format!("{:<width$}", name.to_uppercase());
+        line(format!("{}{value}", toned(Tone::Heading, &head)))
+    })
+}
+
+/// How far something is, on one line of stderr that is written over; nothing where nobody watches.
+pub(crate) fn progress(text: &str) {
+    if std::io::stderr().is_terminal() {
+        // Who closed stderr does not watch.
+        let _ = std::io::stderr().write_all(format!("\r\x1b[K{text}").as_bytes());
+    }
+}
+
+fn table(rows: &[Vec<(&str, String)>]) -> String {
+    let Some(first) = rows.first() else { return String::new() };
+    let mut lines = vec![String::new(); rows.len() + 1];
+    for (at, (name, _)) in first.iter().enumerate() {
+        let values = rows.iter().map(|row| row.get(at).map_or("", |(_, value)| value.as_str()));
+        let cells: Vec<_> = std::iter::once(name.to_uppercase())
+            .chain(values.map(|value| if value.is_empty() { "-" } else { value }.to_owned()))
+            .collect();
+        let width = cells.iter().map(|cell| cell.chars().count()).max().unwrap_or_default() + 2;
+        for (line, cell) in lines.iter_mut().zip(cells) {
+            // Writing to a String cannot fail.
+            let _ = write!(line, "{cell:<width$}");
+        }
+    }
+    let mut lines = lines.iter().map(|line| line.trim_end());
+    let heads = toned(Tone::Heading, lines.next().unwrap_or_default());
+    lines.fold(heads, |shown, line| shown + "\n" + line)
+}
+
+fn pairs(columns: &Columns<'_>) -> String {
+    let pairs: Vec<_> =
+        columns.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
     pairs.join(" ")
+}
+
+/// As a JSON string where a space or a quote in it would confuse who takes the pairs apart.
+fn quoted(value: &str) -> String {
+    let plain = !value.contains(|c: char| c.is_whitespace() || c.is_control() || c == '"');
+    if plain { value.to_owned() } else { serde_json::Value::from(value).to_string() }
 }
 
 #[cfg(test)]
@@ -120,12 +177,26 @@ mod tests {
 
     #[test]
     fn a_table_keeps_values_under_their_headings() {
-        let shown = table(&[
-            ("verdict", "denied".to_owned()),
-            ("limit", "9007199254740991".to_owned()),
-            ("left", "0".to_owned()),
-        ]);
-        assert_eq!(shown, "VERDICT  LIMIT             LEFT\ndenied   9007199254740991  0");
+        let row = |verdict: &str, limit: &str, left: &str| {
+            vec![
+                ("verdict", verdict.to_owned()),
+                ("limit", limit.to_owned()),
+                ("left", left.to_owned()),
+            ]
+        };
+        let shown = table(&[row("denied", "9007199254740991", "0"), row("", "1", "1")]);
+        let lines = [
+            "VERDICT  LIMIT             LEFT",
+            "denied   9007199254740991  0",
+            "-        1                 1",
+        ];
+        assert_eq!(shown, lines.join("\n"));
+    }
+
+    #[test]
+    fn a_value_with_spaces_stays_one_value() {
+        let shown = pairs(&[("name", "Ann's \"x\"".to_owned()), ("none", String::new())]);
+        assert_eq!(shown, r#"name="Ann's \"x\"" none="#);
     }
 
     #[test]

@@ -16,22 +16,26 @@ impl std::str::FromStr for Window {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let expected = "expected an integer and a unit (ms, s, m, h, d), such as 30s, 1m or 24h";
-        let unit_at = text.find(|c: char| !c.is_ascii_digit()).ok_or(expected)?;
-        let (count, unit) = text.split_at(unit_at);
-        let unit_ms = match unit {
-            "ms" => 1,
-            "s" => 1_000,
-            "m" => 60_000,
-            "h" => 3_600_000,
-            "d" => 86_400_000,
-            _ => return Err(expected.to_owned()),
-        };
-        let count: u64 =
-            if count.is_empty() { None } else { count.parse().ok() }.ok_or(expected)?;
-        let millis = count.checked_mul(unit_ms).filter(|millis| DURATION_MS.holds(*millis));
+        let millis = length_ms(text)?.filter(|millis| DURATION_MS.holds(*millis));
         millis.map(Self).ok_or_else(|| "expected a window from 1s to 30d".to_owned())
     }
+}
+
+/// A length of time as people write it, in milliseconds; nothing where it is too long to count.
+pub(crate) fn length_ms(text: &str) -> Result<Option<u64>, String> {
+    let expected = "expected an integer and a unit (ms, s, m, h, d), such as 30s, 1m or 24h";
+    let unit_at = text.find(|c: char| !c.is_ascii_digit()).ok_or(expected)?;
+    let (count, unit) = text.split_at(unit_at);
+    let unit_ms = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return Err(expected.to_owned()),
+    };
+    let count: u64 = if count.is_empty() { None } else { count.parse().ok() }.ok_or(expected)?;
+    Ok(count.checked_mul(unit_ms))
 }
 
 /// A length of time as people read it, in its two largest units.

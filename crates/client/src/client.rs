@@ -1,11 +1,17 @@
-//! The endpoints as methods. Each one is a name, a body and a type; what travels is `exchange`'s part.
+//! The endpoints as methods, one file per group. Each one is a name, a body and a type; what travels is `exchange`'s part.
 
-use tollkeeper_wire::{
-    DeleteNamespaceRequest, DeleteOverrideRequest, Empty, GetOverrideRequest, LimitReply,
-    LimitRequest, ListOverridesRequest, LivenessReply, MultiLimitReply, MultiLimitRequest,
-    OverrideReply, PeekReply, PeekRequest, ResetReply, ResetRequest, SetOverrideReply,
-    SetOverrideRequest,
-};
+mod apis;
+mod identities;
+mod keys;
+mod permissions;
+mod projects;
+mod ratelimit;
+mod root_keys;
+mod tenants;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tollkeeper_wire::{Done, LivenessReply, Success};
 
 use crate::error::ClientError;
 use crate::exchange::Exchange;
@@ -31,67 +37,33 @@ impl Client {
         Exchange::new(base_url, root_key).map(|exchange| Self { exchange })
     }
 
-    /// Spends the cost if it fits. A denial is an answer with `success: false`.
-    pub async fn limit(&self, ask: &LimitRequest<'_>) -> Result<LimitReply<'static>, ClientError> {
-        Ok(self.exchange.post("ratelimit.limit", ask).await?.data)
+    /// Whether a server answers at all; sends no root key.
+    pub async fn liveness(&self) -> Result<LivenessReply<'static>, ClientError> {
+        let answer: Success<'_, _> = self.exchange.get("liveness").await?;
+        Ok(answer.data)
     }
 
-    /// Spends all costs, or none of them.
-    pub async fn multi_limit(
+    async fn call<B: Serialize + Sync, T: DeserializeOwned>(
         &self,
-        ask: &MultiLimitRequest<'_>,
-    ) -> Result<MultiLimitReply<'static>, ClientError> {
-        Ok(self.exchange.post("ratelimit.multiLimit", ask).await?.data)
+        method: &str,
+        body: &B,
+    ) -> Result<T, ClientError> {
+        let answer: Success<'_, T> = self.exchange.post(method, body).await?;
+        Ok(answer.data)
     }
 
-    pub async fn set_override(
+    async fn page<B: Serialize + Sync, T: DeserializeOwned>(
         &self,
-        ask: &SetOverrideRequest<'_>,
-    ) -> Result<SetOverrideReply<'static>, ClientError> {
-        Ok(self.exchange.post("ratelimit.setOverride", ask).await?.data)
-    }
-
-    pub async fn get_override(
-        &self,
-        ask: &GetOverrideRequest<'_>,
-    ) -> Result<OverrideReply<'static>, ClientError> {
-        Ok(self.exchange.post("ratelimit.getOverride", ask).await?.data)
-    }
-
-    pub async fn list_overrides(
-        &self,
-        ask: &ListOverridesRequest<'_>,
-    ) -> Result<Page<OverrideReply<'static>>, ClientError> {
-        let answer = self.exchange.post("ratelimit.listOverrides", ask).await?;
+        method: &str,
+        body: &B,
+    ) -> Result<Page<T>, ClientError> {
+        let answer: Success<'_, Vec<T>> = self.exchange.post(method, body).await?;
         let next = answer.pagination.and_then(|page| page.cursor().map(str::to_owned));
         Ok(Page { rows: answer.data, next })
     }
 
-    pub async fn delete_override(
-        &self,
-        ask: &DeleteOverrideRequest<'_>,
-    ) -> Result<(), ClientError> {
-        self.exchange.post::<_, Empty>("ratelimit.deleteOverride", ask).await.map(drop)
-    }
-
-    pub async fn delete_namespace(
-        &self,
-        ask: &DeleteNamespaceRequest<'_>,
-    ) -> Result<(), ClientError> {
-        self.exchange.post::<_, Empty>("ratelimit.deleteNamespace", ask).await.map(drop)
-    }
-
-    /// Looks without spending.
-    pub async fn peek(&self, ask: &PeekRequest<'_>) -> Result<PeekReply, ClientError> {
-        Ok(self.exchange.post("limits.peek", ask).await?.data)
-    }
-
-    pub async fn reset(&self, ask: &ResetRequest<'_>) -> Result<ResetReply, ClientError> {
-        Ok(self.exchange.post("limits.reset", ask).await?.data)
-    }
-
-    /// Whether a server answers at all; sends no root key.
-    pub async fn liveness(&self) -> Result<LivenessReply<'static>, ClientError> {
-        Ok(self.exchange.get("liveness").await?.data)
+    /// A call whose success says nothing more; most send an empty `data`, one sends none.
+    async fn done<B: Serialize + Sync>(&self, method: &str, body: &B) -> Result<(), ClientError> {
+        self.exchange.post::<_, Done<'_>>(method, body).await.map(drop)
     }
 }

@@ -7,7 +7,7 @@ use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tollkeeper_wire::{Failure, Success};
+use tollkeeper_wire::Failure;
 
 use crate::error::ClientError;
 use crate::secret::Secret;
@@ -43,16 +43,13 @@ impl Exchange {
         &self,
         method: &str,
         body: &B,
-    ) -> Result<Success<'static, T>, ClientError> {
+    ) -> Result<T, ClientError> {
         let url = format!("{}/v2/{method}", self.base);
         let request = self.http.post(&url).header(AUTHORIZATION, self.bearer.clone()).json(body);
         self.send(url, request).await
     }
 
-    pub(crate) async fn get<T: DeserializeOwned>(
-        &self,
-        path: &str,
-    ) -> Result<Success<'static, T>, ClientError> {
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         let url = format!("{}/v2/{path}", self.base);
         let request = self.http.request(Method::GET, &url);
         self.send(url, request).await
@@ -62,7 +59,7 @@ impl Exchange {
         &self,
         url: String,
         request: RequestBuilder,
-    ) -> Result<Success<'static, T>, ClientError> {
+    ) -> Result<T, ClientError> {
         let answer = match request.send().await {
             Ok(answer) => answer,
             Err(source) => {

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tollkeeper_client::wire::{
-    DeleteOverrideRequest, LimitRequest, ListOverridesRequest, PeekRequest,
+    Code, CreditsPatch, DeleteIdentityRequest, DeleteOverrideRequest, KeyText, LimitRequest,
+    ListOverridesRequest, ListRootKeysRequest, Patch, PeekRequest, UpdateKeyRequest,
+    VerifyKeyRequest, WhoamiRequest,
 };
 use tollkeeper_client::{Client, ClientError, Secret};
 
@@ -102,6 +104,57 @@ async fn a_list_hands_back_its_rows_and_where_it_goes_on() {
     let page =
         stub.client().list_overrides(&ListOverridesRequest::new("api")).await.expect("answered");
     assert_eq!((page.rows[0].identifier.as_ref(), page.next.as_deref()), ("a*", Some("next")));
+}
+
+#[tokio::test]
+async fn a_refused_key_is_an_answer() {
+    let body = r#"{"meta":{"requestId":"r"},"data":{"valid":false,"code":"REVOKED","keyId":"key_1","revokedAt":7,"meta":{"plan":"pro"}}}"#;
+    let stub = Stub::answering("200 OK", body).await;
+    let ask = VerifyKeyRequest::new(KeyText::new("prod_x"));
+    let reply = stub.client().verify_key(&ask).await.expect("answered");
+    assert_eq!((reply.valid, reply.code, reply.revoked_at), (false, Code::Revoked, Some(7)));
+    assert_eq!(reply.meta.expect("given").as_str(), r#"{"plan":"pro"}"#);
+    let request = stub.seen().remove(0);
+    assert!(request.starts_with("POST /v2/keys.verifyKey "), "{request}");
+    assert!(request.ends_with(r#"{"key":"prod_x"}"#), "{request}");
+}
+
+#[tokio::test]
+async fn an_update_sends_null_for_what_is_cleared_and_nothing_for_what_stays() {
+    let stub = Stub::answering("200 OK", r#"{"meta":{"requestId":"r"},"data":{}}"#).await;
+    let credits = CreditsPatch { remaining: Patch::Set(5), ..CreditsPatch::default() };
+    let ask = UpdateKeyRequest {
+        name: Patch::Clear,
+        credits: Patch::Set(credits),
+        ..UpdateKeyRequest::new("key_1".into())
+    };
+    stub.client().update_key(&ask).await.expect("answered");
+    let request = stub.seen().remove(0);
+    assert!(
+        request.ends_with(r#"{"keyId":"key_1","name":null,"credits":{"remaining":5}}"#),
+        "{request}"
+    );
+}
+
+#[tokio::test]
+async fn an_answer_without_data_is_read_where_the_contract_has_none() {
+    let stub = Stub::answering("200 OK", r#"{"meta":{"requestId":"r"}}"#).await;
+    let ask = DeleteIdentityRequest::new("ann".into());
+    stub.client().delete_identity(&ask).await.expect("answered");
+    let whoami = WhoamiRequest::new(KeyText::new("prod_x"));
+    let error = stub.client().whoami(&whoami).await.expect_err("a key is expected");
+    assert!(matches!(error, ClientError::Garbled { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn rows_of_root_keys_are_read_with_their_nulls() {
+    let body = r#"{"meta":{"requestId":"r"},"data":[{"keyId":"key_1","name":null,"start":"tk_ab","end":"yz","enabled":true,"createdAt":1,"lastUsedAt":0,"expires":null,"permissions":["*.*.*"]}],"pagination":{"hasMore":false}}"#;
+    let stub = Stub::answering("200 OK", body).await;
+    let page =
+        stub.client().list_root_keys(&ListRootKeysRequest::default()).await.expect("answered");
+    assert_eq!((page.rows[0].name.as_ref(), page.rows[0].permissions.len()), (None, 1));
+    assert_eq!(page.next, None);
+    assert!(stub.seen()[0].ends_with("\r\n\r\n{}"), "{:?}", stub.seen());
 }
 
 #[tokio::test]

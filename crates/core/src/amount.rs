@@ -28,7 +28,7 @@ impl Cost {
     /// The cost of two asks on one cell, cut one above [`AMOUNT_MAX`]: as a sum it may be more than any quota
     /// admits, and then it must not pass for one that a quota does.
     #[must_use]
-    pub(crate) fn plus(self, other: Self) -> Self {
+    pub fn plus(self, other: Self) -> Self {
         Self((self.0 + other.0).min(AMOUNT_MAX + 1))
     }
 }

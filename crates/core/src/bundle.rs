@@ -13,7 +13,10 @@ pub struct Check {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settled {
+    /// Everything passed and was spent.
     pub passed: bool,
+    /// The limits alone had room. Without `passed` it was the condition beside them that did not hold.
+    pub had_room: bool,
     /// In the order of the checks. When the bundle is denied, those that would have passed
     /// report what they have left unspent.
     pub outcomes: Vec<Outcome>,
@@ -21,8 +24,20 @@ pub struct Settled {
 
 /// Spends every check or none. A denied bundle leaves all counts as they were.
 pub fn settle(checks: &[Check], states: &mut [State], now: Millis) -> Settled {
+    settle_if(checks, states, now, || true)
+}
+
+/// The same, on one more condition (credits). It is asked last and only when every limit has room,
+/// so that what it takes is never taken in vain.
+pub fn settle_if(
+    checks: &[Check],
+    states: &mut [State],
+    now: Millis,
+    condition: impl FnOnce() -> bool,
+) -> Settled {
     let mut outcomes = probe_all(checks, states, now);
-    let passed = outcomes.iter().all(Outcome::admitted);
+    let had_room = outcomes.iter().all(Outcome::admitted);
+    let passed = had_room && condition();
     if passed {
         for check in checks {
             spend_in_place(&mut states[check.slot], check, now);
@@ -30,7 +45,7 @@ pub fn settle(checks: &[Check], states: &mut [State], now: Millis) -> Settled {
     } else {
         report_unspent(checks, states, &mut outcomes, now);
     }
-    Settled { passed, outcomes }
+    Settled { passed, had_room, outcomes }
 }
 
 /// Each check is weighed together with what earlier checks of the bundle take from the same slot.

@@ -3,7 +3,7 @@
 
 use crate::{Millis, Width};
 
-const DAY_MS: u64 = 86_400_000;
+pub(crate) const DAY_MS: u64 = 86_400_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Window {
@@ -35,15 +35,19 @@ impl Window {
 
 fn month_bounds(now: Millis) -> (Millis, Millis) {
     let (year, month) = year_and_month(now.0 / DAY_MS);
-    let (next_year, next_month) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
+    let (next_year, next) = next_month(year, month);
     let start = days_before(year, month) * DAY_MS;
-    let end = days_before(next_year, next_month) * DAY_MS;
+    let end = days_before(next_year, next) * DAY_MS;
     (Millis(start), Millis(end))
+}
+
+pub(crate) fn next_month(year: u64, month: u64) -> (u64, u64) {
+    if month == 12 { (year + 1, 1) } else { (year, month + 1) }
 }
 
 /// Days from 1970-01-01 to the first of this month. Years count from March, so that the
 /// leap day is the last of its year and month lengths follow one line (153/5).
-fn days_before(year: u64, month: u64) -> u64 {
+pub(crate) fn days_before(year: u64, month: u64) -> u64 {
     let year = if month <= 2 { year - 1 } else { year };
     let month_from_march = (month + 9) % 12;
     let leap_days = year / 4 - year / 100 + year / 400;
@@ -54,7 +58,7 @@ fn days_before(year: u64, month: u64) -> u64 {
 const DAYS_TO_1970: u64 = 719_468;
 
 /// The inverse of [`days_before`], by eras of 400 years (146,097 days).
-fn year_and_month(day: u64) -> (u64, u64) {
+pub(crate) fn year_and_month(day: u64) -> (u64, u64) {
     let day = day + DAYS_TO_1970;
     let era = day / 146_097;
     let day_of_era = day % 146_097;

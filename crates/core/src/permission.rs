@@ -28,6 +28,26 @@ impl Permissions {
             })
     }
 
+    /// The first of `wanted` that these do not cover: what would make whoever has them wider than us.
+    pub fn first_beyond<'w>(&self, wanted: &'w Self) -> Option<&'w str> {
+        wanted.iter().find(|grant| !self.cover(grant))
+    }
+
+    /// Is everything that this grant allows allowed here? A grant that is no tuple of three is covered by itself only.
+    fn cover(&self, grant: &str) -> bool {
+        let for_all = |grant: &str| {
+            let (resource, rest) = grant.split_once('.')?;
+            let (id, action) = rest.split_once('.')?;
+            let plain = !id.is_empty() && !action.contains('.');
+            plain.then(|| format!("{resource}.*.{action}"))
+        };
+        self.everything
+            || (grant != EVERYTHING
+                && self.grants.iter().any(|own| {
+                    **own == *grant || for_all(grant).is_some_and(|wide| **own == *wide)
+                }))
+    }
+
     /// The grants as they are stored.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         let everything = self.everything.then_some(EVERYTHING);
@@ -51,7 +71,58 @@ impl<'a> FromIterator<&'a str> for Permissions {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// Few words, so that grants meet; dots and stars inside, so that they try to pass for others.
+    fn word() -> impl Strategy<Value = &'static str> {
+        prop::sample::select(vec!["a", "b", "*", "", "a.b", "*.b", "a.*"])
+    }
+
+    fn grant() -> impl Strategy<Value = String> {
+        let tuple = (word(), word(), word()).prop_map(|(a, b, c)| format!("{a}.{b}.{c}"));
+        prop_oneof![8 => tuple, 1 => word().prop_map(str::to_owned)]
+    }
+
+    fn permissions() -> impl Strategy<Value = Permissions> {
+        prop::collection::vec(grant(), 0..5)
+            .prop_map(|grants| grants.iter().map(String::as_str).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_covered_set_allows_its_parent_allows(
+            parent in permissions(),
+            child in permissions(),
+            asks in prop::collection::vec((word(), word(), word()), 1..20),
+        ) {
+            prop_assume!(parent.first_beyond(&child).is_none());
+            for (resource, id, action) in asks {
+                prop_assert!(
+                    !child.allow(resource, id, action) || parent.allow(resource, id, action),
+                    "{parent:?} covers {child:?}, which allows {resource} {id} {action}"
+                );
+            }
+        }
+
+        #[test]
+        fn a_set_covers_itself_and_everything_covers_any(own in permissions()) {
+            prop_assert_eq!(own.first_beyond(&own), None);
+            prop_assert_eq!(Permissions::everything().first_beyond(&own), None);
+        }
+
+        #[test]
+        fn a_plain_grant_is_beyond_exactly_those_who_do_not_allow_it(
+            parent in permissions(),
+            (resource, id, action) in ("[ab]", "[ab*]", "[ab]"),
+        ) {
+            let text = format!("{resource}.{id}.{action}");
+            let child: Permissions = [text.as_str()].into_iter().collect();
+            let beyond = parent.first_beyond(&child).is_some();
+            prop_assert_eq!(beyond, !parent.allow(&resource, &id, &action));
+        }
+    }
 
     #[test]
     fn a_grant_covers_its_own_id_or_all_of_them_and_nothing_else() {

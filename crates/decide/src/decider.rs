@@ -5,19 +5,25 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 use tokio::runtime::Handle;
-use tollkeeper_core::Millis;
+use tollkeeper_core::{KeyRecord, Millis};
 
 use crate::ask::{LimitAsk, Limited, Missing};
 use crate::cells::{CellAsk, Cells};
+use crate::loaded_key::LoadedKey;
 use crate::namespace::{Namespace, NamespaceKey, NamespaceRef};
+use crate::offstage::offstage;
 use crate::overflow::Overflow;
-use crate::ports::{Directory, KeyHash, OriginError, RootKey, Shelf, Tenant, Which};
+use crate::ports::{Directory, KeyHash, KeyHashes, OriginError, Ports, RootKey, Tenant, Which};
+use crate::purse::Purse;
 use crate::swr::{Freshness, Lifetime, Near, Swr};
-use crate::warm::{Warm, WarmCheck, WarmError};
+use crate::warm::{Warm, WarmCheck, WarmError, permit};
 use crate::{CellHasher, Decided};
 
 /// Root keys and namespaces held in memory, at most. Some 500 bytes each: 50 MB when full.
 const RECORDS_MAX: usize = 100_000;
+/// Keys held in memory, at most: some 1 KiB each with a few permissions and limits.
+const KEYS_MAX: usize = 1_000_000;
+const KEYS_ABSENT_MAX: usize = 100_000;
 /// Names known to be absent, at most: enough to absorb a flood of guesses, a tenth of the real ones.
 const ABSENT_MAX: usize = 10_000;
 
@@ -28,6 +34,8 @@ pub struct Decider {
     directory: Arc<dyn Directory>,
     root_keys: Arc<Swr<KeyHash, Arc<RootKey>>>,
     namespaces: Arc<Swr<NamespaceKey, Arc<Namespace>>>,
+    keys: Arc<Swr<KeyHash, Arc<LoadedKey>>>,
+    purse: Purse,
     /// Where loads run, so that storage never runs on a thread that answers requests.
     backstage: Handle,
 }
@@ -37,6 +45,7 @@ pub struct Decider {
 pub enum CacheName {
     RootKey,
     Namespace,
+    Key,
 }
 
 // === impl Decider ===
@@ -45,13 +54,15 @@ impl Decider {
     pub fn new(
         cells: Arc<Cells>,
         hasher: CellHasher,
-        directory: Arc<dyn Directory>,
-        shelf: Arc<dyn Shelf>,
+        ports: Ports,
         lifetime: Lifetime,
         backstage: Handle,
     ) -> Self {
+        let Ports { directory, shelf, bank, boot } = ports;
         Self {
             overflow: Overflow::new(Arc::clone(&cells), shelf, backstage.clone()),
+            purse: Purse::new(bank, boot, backstage.clone()),
+            keys: Arc::new(Swr::new(KEYS_MAX, KEYS_ABSENT_MAX, lifetime)),
             cells,
             hasher,
             directory,
@@ -75,6 +86,25 @@ impl Decider {
         };
         let (found, freshness) = self.read(&self.root_keys, &hash, || hash, now, load).await?;
         see(CacheName::RootKey, freshness);
+        Ok(found)
+    }
+
+    /// The key with this hash, of whichever tenant.
+    pub(crate) async fn key(
+        &self,
+        hash: KeyHash,
+        now: Millis,
+        see: &mut (dyn FnMut(CacheName, Freshness) + Send),
+    ) -> Result<Option<Arc<LoadedKey>>, OriginError> {
+        let load = || {
+            let loading = self.directory.key(KeyHashes { ours: hash, imported: hash });
+            let hasher = self.hasher.clone();
+            Box::pin(async move {
+                Ok(loading.await?.map(|record| Arc::new(LoadedKey::new(&hasher, record))))
+            }) as _
+        };
+        let (found, freshness) = self.read(&self.keys, &hash, || hash, now, load).await?;
+        see(CacheName::Key, freshness);
         Ok(found)
     }
 
@@ -143,14 +173,48 @@ impl Decider {
     }
 
     /// A namespace or its overrides changed: forget what is cached of it under its name and its id.
-    pub fn forget_namespace(&self, tenant: &Tenant, names: &[&str]) {
+    pub fn forget_namespace(&self, tenant_id: &str, names: &[&str]) {
         for called in names {
-            self.namespaces.forget(&NamespaceRef { tenant_id: &tenant.id, called });
+            self.namespaces.forget(&NamespaceRef { tenant_id, called });
         }
     }
 
     pub fn forget_root_key(&self, hash: KeyHash) {
         self.root_keys.forget(&hash);
+    }
+
+    /// A key changed in a way that can change its verdict.
+    pub fn forget_key(&self, hash: KeyHash) {
+        self.keys.forget(&hash);
+    }
+
+    /// All keys of a tenant changed, or more of them than are worth naming.
+    pub fn forget_keys_of(&self, tenant_id: &str) {
+        self.keys.forget_where(|key| *key.record.tenant_id == *tenant_id);
+    }
+
+    /// A tenant changed: its keys, root keys and all.
+    pub fn forget_tenant(&self, tenant_id: &str) {
+        self.forget_keys_of(tenant_id);
+        self.root_keys.forget_where(|root_key| *root_key.tenant.id == *tenant_id);
+    }
+
+    /// Brings a key near before anybody asks for it.
+    pub fn prewarm_key(&self, hash: KeyHash, record: KeyRecord, now: Millis) {
+        self.keys.prewarm(&hash, Arc::new(LoadedKey::new(&self.hasher, record)), now);
+    }
+
+    /// Keys held in memory.
+    pub fn keys_cached(&self) -> usize {
+        self.keys.len()
+    }
+
+    pub fn purse(&self) -> &Purse {
+        &self.purse
+    }
+
+    pub fn hasher(&self) -> &CellHasher {
+        &self.hasher
     }
 
     pub fn cells(&self) -> &Arc<Cells> {
@@ -227,7 +291,7 @@ impl Decider {
     async fn make_namespace(&self, tenant: &Tenant, name: &str) -> Result<(), OriginError> {
         let making = self.directory.create_namespace(&tenant.id, name);
         offstage(&self.backstage, making).await?;
-        self.forget_namespace(tenant, &[name]);
+        self.forget_namespace(&tenant.id, &[name]);
         Ok(())
     }
 
@@ -268,15 +332,6 @@ impl std::fmt::Debug for Decider {
     }
 }
 
-/// Runs a load where storage belongs, and lets it finish even if whoever asked is gone.
-pub(crate) fn offstage<T: Send + 'static>(
-    backstage: &Handle,
-    loading: crate::Loading<T>,
-) -> impl Future<Output = Result<T, OriginError>> + Send + use<T> {
-    let running = backstage.spawn(loading);
-    async move { running.await.map_err(OriginError::new)? }
-}
-
 /// A request waits this long for a record; then it is refused. The load itself goes on for whoever comes next.
 const LOAD_DEADLINE: Duration = Duration::from_secs(1);
 
@@ -285,12 +340,4 @@ async fn in_time<T>(
 ) -> Result<T, OriginError> {
     let late = |_| OriginError::new("it took too long");
     tokio::time::timeout(LOAD_DEADLINE, loading).await.map_err(late)?
-}
-
-fn permit(caller: &RootKey, id: &str, action: &'static str) -> Result<(), WarmError> {
-    let resource = "ratelimit";
-    if caller.permissions.allow(resource, id, action) {
-        return Ok(());
-    }
-    Err(WarmError::Forbidden { resource, id: id.to_owned(), action })
 }

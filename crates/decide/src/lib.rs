@@ -8,16 +8,20 @@ mod change;
 mod decided;
 mod decider;
 mod filter;
+mod loaded_key;
 mod namespace;
+mod offstage;
 mod on_shelf;
 mod overflow;
 mod parking;
 mod ports;
+mod purse;
 mod resets;
 mod shard;
 mod slots;
 mod swr;
 mod sync;
+mod verify;
 mod warm;
 
 pub use ask::{LimitAsk, LimitCheck, Limited, LimitedOne, Missing};
@@ -26,11 +30,14 @@ pub use cells::{CellAsk, CellStats, Cells, Far, Returned};
 pub use change::Change;
 pub use decided::Decided;
 pub use decider::{CacheName, Decider};
+pub use loaded_key::{LoadedKey, LoadedLimit, owner};
 pub use namespace::Namespace;
 pub use overflow::{Overflow, ROUND};
 pub use ports::{
-    Directory, KeyHash, Loading, NamespaceRecord, OriginError, ParkedCell, RootKey, Shelf, Tenant,
-    Which,
+    Bank, CreditLease, Directory, KeyHash, KeyHashes, Loading, NamespaceRecord, OriginError,
+    ParkedCell, Ports, RootKey, Shelf, Tenant, Which,
 };
+pub use purse::{Filled, Held, Purse, Taken};
 pub use swr::{Freshness, Lifetime, Near, Swr};
+pub use verify::{AskedLimit, KeyText, Verified, VerifiedLimit, VerifyAsk, WarmKey};
 pub use warm::{Warm, WarmError};

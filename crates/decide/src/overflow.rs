@@ -11,7 +11,7 @@ use tollkeeper_core::Millis;
 
 use crate::CellKey;
 use crate::cells::{Cells, Far, Returned};
-use crate::decider::offstage;
+use crate::offstage::offstage;
 use crate::ports::{OriginError, Shelf, Which};
 
 /// How long an ask for a new cell waits while the shelf is behind. A request that must be slowed

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use tollkeeper_core::{Millis, Override, Permissions, State};
+use tollkeeper_core::{KeyRecord, Millis, Override, Permissions, State};
 
 use crate::CellKey;
 
@@ -17,9 +17,17 @@ pub type Loading<T> = Pin<Box<dyn Future<Output = Result<T, OriginError>> + Send
 #[error("storage did not answer: {0}")]
 pub struct OriginError(pub Arc<str>);
 
-/// A root key's HMAC: all that is ever stored or looked up of it.
+/// A key's hash: all that is ever stored or looked up of it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KeyHash(pub [u8; 32]);
+
+/// All the ways in which one key text may be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct KeyHashes {
+    pub ours: KeyHash,
+    /// Plain SHA-256, as imported keys carry it.
+    pub imported: KeyHash,
+}
 
 #[derive(Clone, Debug)]
 pub struct Tenant {
@@ -27,6 +35,10 @@ pub struct Tenant {
     /// Names the tenant inside cell keys: the same on every node and after every restore.
     pub slug: Arc<str>,
     pub enabled: bool,
+    /// Holds keys that came from elsewhere, whose text need not have our checksum.
+    pub has_imports: bool,
+    /// Calls of the API in a minute, where somebody set a bound. Kept at the edge; no decision depends on it.
+    pub requests_per_minute: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -35,6 +47,9 @@ pub struct RootKey {
     pub tenant: Tenant,
     pub permissions: Permissions,
     pub enabled: bool,
+    pub expires: Option<Millis>,
+    /// The operator's own key: the only one that may manage tenants.
+    pub operator: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -46,15 +61,65 @@ pub struct NamespaceRecord {
     pub overrides: Vec<Override>,
 }
 
-/// Root keys and namespaces.
+/// Keys, root keys and namespaces.
 pub trait Directory: Send + Sync + 'static {
     fn root_key(&self, hash: KeyHash) -> Loading<Option<RootKey>>;
+
+    /// The key with either hash, of whichever tenant: whoever asks must compare. One query.
+    fn key(&self, hashes: KeyHashes) -> Loading<Option<KeyRecord>>;
 
     /// By name or by id, within one tenant (by its id).
     fn namespace(&self, tenant_id: &str, name_or_id: &str) -> Loading<Option<NamespaceRecord>>;
 
     /// Makes the namespace unless it is there; two callers at once make one.
     fn create_namespace(&self, tenant_id: &str, name: &str) -> Loading<()>;
+}
+
+/// What one process holds of a key's credits, in totals of its life: repeating a message changes nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CreditLease {
+    pub granted: u64,
+    pub spent: u64,
+    /// What is left in storage, for anybody.
+    pub left: u64,
+}
+
+/// Where credits are kept. Money: every call may be repeated, and none may grant twice.
+///
+/// The bank keeps one row of totals per key and boot, for as long as the process may live, and at every moment
+/// `balance + Σ granted` of a key is what it ever had. Totals of `spent` are merged by max and never
+/// pass `granted`. A call that failed was applied before any later call about the same key, or never will be:
+/// whoever locks the key's row before changing anything has that for free.
+pub trait Bank: Send + Sync + 'static {
+    /// Refills if that is due, then brings `granted` up to `known.granted + want`, as far as the balance goes.
+    /// Where the row has so much already, an answer got lost, or the process gave back and forgot:
+    /// the row is the answer. `None`: the key has no limit on credits (or is gone).
+    fn lease(
+        &self,
+        key_id: &str,
+        boot: [u8; 16],
+        known: CreditLease,
+        want: u64,
+        now: Millis,
+    ) -> Loading<Option<CreditLease>>;
+
+    /// Notes what was spent, so that others see the true balance.
+    fn report(&self, key_id: &str, boot: [u8; 16], spent: u64) -> Loading<()>;
+
+    /// Returns what was granted and not spent to the balance, and leaves the row with `granted = spent`: a
+    /// later lease of the same boot goes on from those totals, which its journal knows. Nothing to do
+    /// where there is no row.
+    fn give_back(&self, key_id: &str, boot: [u8; 16], spent: u64) -> Loading<()>;
+}
+
+/// The storage that an engine hangs on, and whose life it is.
+#[derive(Clone)]
+pub struct Ports {
+    pub directory: Arc<dyn Directory>,
+    pub shelf: Arc<dyn Shelf>,
+    pub bank: Arc<dyn Bank>,
+    /// Names this process in the bank's books.
+    pub boot: [u8; 16],
 }
 
 /// A cell's counters outside the table.
@@ -97,6 +162,14 @@ pub enum Which {
 impl OriginError {
     pub fn new(text: impl std::fmt::Display) -> Self {
         Self(text.to_string().into())
+    }
+}
+
+// === impl Ports ===
+
+impl std::fmt::Debug for Ports {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ports").finish_non_exhaustive()
     }
 }
 

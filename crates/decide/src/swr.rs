@@ -169,6 +169,22 @@ where
         self.absent.remove(key);
     }
 
+    /// Forgets all entries that `which` covers, and everything known to be absent.
+    pub fn forget_where(&self, which: impl Fn(&V) -> bool) {
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+        self.found.retain(|_, slot| !which(&slot.value));
+        self.absent.clear();
+    }
+
+    /// Puts a record that was loaded in bulk, unless something was forgotten meanwhile.
+    pub fn prewarm(&self, key: &K, value: V, now: Millis) {
+        let epoch = self.epoch.load(Ordering::Acquire);
+        self.found.insert(key.clone(), Slot::new(value, now));
+        if !self.is_at(epoch) {
+            self.found.remove(key);
+        }
+    }
+
     pub fn len(&self) -> usize {
         self.found.len()
     }

@@ -8,7 +8,7 @@ use tollkeeper_core::{Cost, Outcome};
 
 use crate::ask::{LimitCheck, LimitedOne};
 use crate::cells::{CellAsk, Returned};
-use crate::ports::OriginError;
+use crate::ports::{OriginError, RootKey};
 use crate::{Decider, Namespace};
 
 /// All that an ask needs, near.
@@ -33,8 +33,19 @@ pub enum WarmError {
     NamespaceGone(String),
     #[error("the root key may not {action} on {resource} {id:?}")]
     Forbidden { resource: &'static str, id: String, action: &'static str },
+    #[error("the key has no limit {0:?}, and the request does not say one")]
+    LimitUnknown(String),
     #[error(transparent)]
     Origin(#[from] OriginError),
+}
+
+/// May the caller do this on the namespace with this id?
+pub(crate) fn permit(caller: &RootKey, id: &str, action: &'static str) -> Result<(), WarmError> {
+    let resource = "ratelimit";
+    if caller.permissions.allow(resource, id, action) {
+        return Ok(());
+    }
+    Err(WarmError::Forbidden { resource, id: id.to_owned(), action })
 }
 
 // === impl WarmCheck ===

@@ -9,7 +9,8 @@ use tollkeeper_decide::Decider;
 use tollkeeper_store::Store;
 
 use crate::clock::Clock;
-use crate::http::Idempotency;
+use crate::follower::Followed;
+use crate::http::{Idempotency, Throttles};
 use crate::ids::RequestIds;
 use crate::keyring::Keyring;
 use crate::net::Gauges;
@@ -27,6 +28,9 @@ pub struct App {
     pub ids: RequestIds,
     /// One for all workers: a retry may come over another connection.
     pub idempotency: Arc<Idempotency>,
+    /// One for all workers too.
+    pub throttles: Arc<Throttles>,
+    pub followed: Followed,
     pub readiness: Readiness,
     pub journal: Arc<Health>,
     pub gauges: Arc<Gauges>,

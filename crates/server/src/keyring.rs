@@ -3,9 +3,11 @@
 
 use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 use tollkeeper_decide::{CellHasher, KeyHash};
 use zeroize::Zeroize;
+
+use crate::envelope::Envelope;
 
 /// Names the pepper in stored rows, so that a later one can be told from it.
 pub const PEPPER_ID: i64 = 1;
@@ -14,6 +16,7 @@ pub struct Keyring {
     /// Keyed once; a clone starts every hash, which saves two of its four blocks.
     pepper: Hmac<Sha256>,
     cell_secret: [u8; 16],
+    envelope: Envelope,
     fingerprint: [u8; 16],
 }
 
@@ -27,17 +30,31 @@ impl Keyring {
         derived.expand(b"root key pepper 1", &mut pepper).ok()?;
         let mut cell_secret = [0; 16];
         derived.expand(b"cell hash 1", &mut cell_secret).ok()?;
+        let mut envelope = [0; 32];
+        derived.expand(b"envelope 1", &mut envelope).ok()?;
+        let sealed = Envelope::new(envelope);
+        envelope.zeroize();
         let mut fingerprint = [0; 16];
         derived.expand(b"fingerprint 1", &mut fingerprint).ok()?;
         let keyed = Hmac::<Sha256>::new_from_slice(&pepper).ok();
         pepper.zeroize();
-        Some(Self { pepper: keyed?, cell_secret, fingerprint })
+        Some(Self { pepper: keyed?, cell_secret, envelope: sealed?, fingerprint })
     }
 
     pub fn hash(&self, key_text: &[u8]) -> KeyHash {
         let mut mac = self.pepper.clone();
         mac.update(key_text);
         KeyHash(mac.finalize().into_bytes().into())
+    }
+
+    /// Plain SHA-256: how imported keys are stored.
+    pub fn imported_hash(key_text: &[u8]) -> KeyHash {
+        KeyHash(Sha256::digest(key_text).into())
+    }
+
+    /// What is kept encrypted: keys that may be shown again, answers that may be repeated.
+    pub fn envelope(&self) -> &Envelope {
+        &self.envelope
     }
 
     /// Tells two secrets apart without saying anything about either.

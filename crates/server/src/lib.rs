@@ -4,6 +4,9 @@ mod app;
 mod banner;
 mod clock;
 mod data_dir;
+mod envelope;
+mod estate;
+mod follower;
 mod http;
 mod ids;
 mod keyring;
@@ -14,5 +17,5 @@ pub mod settings;
 mod status;
 mod upkeep;
 
-pub use crate::http::{ROUTES, Route};
+pub use crate::http::{Route, routes};
 pub use run::{ServeError, serve};

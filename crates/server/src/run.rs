@@ -9,21 +9,24 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::{Handle, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tollkeeper_account::{Journal, JournalError, Keeper, Ledger, Recovered};
-use tollkeeper_decide::{Cells, Decider, Lifetime, OriginError};
+use tollkeeper_account::{
+    BootId, CreditSpent, Entry, Journal, JournalError, Keeper, Ledger, Recovered, SharedJournal,
+};
+use tollkeeper_decide::{Cells, Decider, Lifetime, OriginError, Ports};
 use tollkeeper_store::{KeyOrigin, Store, StoreError};
 
 use crate::app::{App, Readiness};
 use crate::banner::Banner;
 use crate::clock::Clock;
 use crate::data_dir::{DataDir, DataDirError};
-use crate::http::Idempotency;
+use crate::estate::{self, Estate};
+use crate::http::{Idempotency, Throttles};
 use crate::ids::{self, RequestIds};
 use crate::keyring::{Keyring, PEPPER_ID};
 use crate::net::{Gauges, ListenError, Listener, Workers};
 use crate::redacted::Redacted;
 use crate::settings::{Database, Settings};
-use crate::upkeep;
+use crate::{follower, upkeep};
 
 /// Descriptors beside those of clients: listeners, database, journal, logs.
 const DESCRIPTORS_OWN: u64 = 64;
@@ -84,23 +87,42 @@ impl Server {
         let data_dir = DataDir::open(&settings.data_dir)?;
         let keyring = Arc::new(keyring(&settings, &data_dir)?);
         let clock = Clock::start();
-        let Database::Sqlite { path } = &settings.database;
-        let store = Store::open(path).await?;
+        let store = match &settings.database {
+            Database::Sqlite { path } => Store::open(path).await?,
+            Database::Postgres { url, replica } => {
+                let replica = replica.as_ref().map(|replica| replica.expose().as_str());
+                Store::connect(url.expose(), replica).await?
+            }
+        };
         let made = bootstrap(&store, &settings, &keyring, &clock).await?;
 
         let cells = Arc::new(Cells::new(usize::try_from(settings.max_cells).unwrap_or(usize::MAX)));
-        let (keeper, recovered) = start_keeper(&data_dir, &cells, &clock)?;
-        let decider = Arc::new(decider(&settings, cells, &keyring, &store, backstage.clone()));
+        let (journal, recovered, estate) = open_journal(&data_dir, &cells, &clock)?;
+        let boot = journal.lock().boot();
+        let revision = store.current_revision().await?;
+        let decider =
+            Arc::new(decider(&settings, Arc::clone(&cells), &keyring, &store, boot, &backstage));
+        let estate = Arc::new(estate);
+        estate.settle(&store).await;
+        let keeper = start_keeper(&journal, cells, &decider, &estate, &clock)?;
         // What is on the shelf must be known before the first request, or a parked counter would look fresh.
         decider.overflow().tidy(clock.now()).await.map_err(ServeError::Shelf)?;
         // A table that is smaller than the last one's has parked the rest while it was replayed.
         decider.overflow().shelve().await.map_err(ServeError::Shelf)?;
-        backstage.spawn(upkeep::watch(Arc::clone(&decider), clock.clone()));
+        prewarm(&decider, &store, &clock).await;
+        let (followed, following) = follower::follow(Arc::clone(&decider), store.clone(), revision);
+        backstage.spawn(following);
+        // Nothing that changed while keys were brought near may be answered from them.
+        followed.reach(store.current_revision().await?).await;
+        backstage.spawn(estate::settle_in_the_end(Arc::clone(&estate), store.clone()));
+        backstage.spawn(upkeep::watch(Arc::clone(&decider), store.clone(), clock.clone()));
 
         let readiness = Readiness::default();
         let threads = available_parallelism().map_or(2, usize::from);
-        let ledger = Ledger::new(threads);
+        let ledger = Ledger::new(threads).keeping(journal);
+        backstage.spawn(upkeep::note_last_used(ledger.clone(), store.clone()));
         let idempotency = Arc::new(Idempotency::new());
+        let throttles = Arc::new(Throttles::default());
         let app = |page| -> io::Result<App> {
             Ok(App {
                 clock: clock.clone(),
@@ -111,6 +133,8 @@ impl Server {
                 backstage: backstage.clone(),
                 ids: RequestIds::new().map_err(io::Error::other)?,
                 idempotency: Arc::clone(&idempotency),
+                throttles: Arc::clone(&throttles),
+                followed: followed.clone(),
                 readiness: readiness.clone(),
                 journal: Arc::clone(keeper.health()),
                 gauges: Arc::clone(&gauges),
@@ -132,6 +156,11 @@ impl Server {
         if let Err(error) = shelved {
             tracing::error!(
                 "cells that left the table could not be stored: {error}; the journal has them"
+            );
+        }
+        if let Err(error) = backstage.block_on(self.decider.purse().close()) {
+            tracing::error!(
+                "leased credits could not be given back: {error}; the next start does it"
             );
         }
         let kept = self.keeper.stop();
@@ -169,17 +198,52 @@ async fn bootstrap(
     Ok((origin == KeyOrigin::Generated).then_some(key))
 }
 
-fn start_keeper(
+fn open_journal(
     data_dir: &DataDir,
-    cells: &Arc<Cells>,
+    cells: &Cells,
     clock: &Clock,
-) -> Result<(Keeper, Recovered), ServeError> {
+) -> Result<(SharedJournal, Recovered, Estate), ServeError> {
     let now = clock.now();
-    let (journal, recovered) =
-        Journal::open(&data_dir.journal(), now, |change| cells.replay(change, now))?;
-    let clock = clock.clone();
-    let keeper = Keeper::start(journal, Arc::clone(cells), move || clock.now())?;
-    Ok((keeper, recovered))
+    let estate = Estate::default();
+    let (journal, recovered) = Journal::open(&data_dir.journal(), now, |entry| match entry {
+        Entry::Cell(change) => cells.replay(change, now),
+        Entry::Spent(spent) => estate.add(spent),
+    })?;
+    estate.name(&recovered);
+    Ok((SharedJournal::new(journal), recovered, estate))
+}
+
+fn start_keeper(
+    journal: &SharedJournal,
+    cells: Arc<Cells>,
+    decider: &Arc<Decider>,
+    estate: &Arc<Estate>,
+    clock: &Clock,
+) -> Result<Keeper, ServeError> {
+    let boot = journal.lock().boot();
+    let (decider, estate, clock) = (Arc::clone(decider), Arc::clone(estate), clock.clone());
+    // What the dead left stays in the journal until it is settled.
+    let spendings = move || {
+        let totals = decider.purse().totals().into_iter();
+        let own = totals.map(|(key_id, total)| CreditSpent { boot, key_id, total });
+        own.chain(estate.unsettled()).collect()
+    };
+    Ok(Keeper::start(journal.clone(), cells, spendings, move || clock.now())?)
+}
+
+/// Brings the keys near that were used last: a restart must not ask the database for each of them.
+async fn prewarm(decider: &Decider, store: &Store, clock: &Clock) {
+    /// What a busy node uses within a minute, and what the database reads in one go of a second or two.
+    const PREWARMED_MAX: u32 = 100_000;
+    match store.most_recently_used(PREWARMED_MAX).await {
+        Ok(keys) => {
+            let now = clock.now();
+            for (hash, record) in keys {
+                decider.prewarm_key(hash.hash, record, now);
+            }
+        }
+        Err(error) => tracing::warn!("keys could not be brought near: {error}"),
+    }
 }
 
 fn decider(
@@ -187,12 +251,18 @@ fn decider(
     cells: Arc<Cells>,
     keyring: &Keyring,
     store: &Store,
-    backstage: Handle,
+    boot: BootId,
+    backstage: &Handle,
 ) -> Decider {
     let lifetime =
         Lifetime { fresh_ms: settings.cache_fresh_ms, stale_ms: settings.cache_stale_ms };
-    let (directory, shelf) = (Arc::new(store.clone()), Arc::new(store.clone()));
-    Decider::new(cells, keyring.cell_hasher(), directory, shelf, lifetime, backstage)
+    let ports = Ports {
+        directory: Arc::new(store.clone()),
+        shelf: Arc::new(store.clone()),
+        bank: Arc::new(store.clone()),
+        boot: boot.0,
+    };
+    Decider::new(cells, keyring.cell_hasher(), ports, lifetime, backstage.clone())
 }
 
 fn announce(

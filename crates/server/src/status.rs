@@ -4,8 +4,9 @@
 use std::borrow::Cow;
 
 use http::StatusCode;
+use tollkeeper_core::QueryFault;
 use tollkeeper_decide::{OriginError, WarmError};
-use tollkeeper_store::StoreError;
+use tollkeeper_store::{StoreError, Thing};
 use tollkeeper_wire::{FieldError, Problem};
 
 /// What the type of every error starts with.
@@ -31,6 +32,33 @@ pub enum Refusal {
     NamespaceGone(String),
     OverrideMissing(String),
     IdempotencyKeyReused,
+    /// The first request with this key is still being answered.
+    IdempotencyKeyBusy,
+    /// No permission stands for it.
+    OperatorOnly,
+    /// A root key that would live longer than the one that asks.
+    Outlives,
+    TenantLimited {
+        retry_after_s: u64,
+    },
+    ChangesLimited {
+        retry_after_s: u64,
+    },
+    PermissionQuery(QueryFault),
+    /// A limit that is asked for by a name nobody knows.
+    LimitUnknown(String),
+    /// Not there, or not this caller's to see.
+    NotFound {
+        what: Thing,
+        named: String,
+    },
+    /// No key has this text; the text itself is not repeated.
+    KeyTextUnknown,
+    Taken {
+        what: Thing,
+    },
+    Protected,
+    Precondition(&'static str),
     TooManyOverrides,
     UnknownRoute(String),
     WrongMethod {
@@ -53,6 +81,20 @@ struct Row {
 impl Refusal {
     pub fn status(&self) -> StatusCode {
         self.row().status
+    }
+
+    pub fn not_found(what: Thing, named: &str) -> Self {
+        Self::NotFound { what, named: named.to_owned() }
+    }
+
+    /// When to come back, where that is known.
+    pub fn retry_after_s(&self) -> Option<u64> {
+        match self {
+            Self::TenantLimited { retry_after_s } | Self::ChangesLimited { retry_after_s } => {
+                Some(*retry_after_s)
+            }
+            _ => None,
+        }
     }
 
     /// What only the log may know.
@@ -155,6 +197,86 @@ impl Refusal {
                 "Conflicting Resource",
                 "This Idempotency-Key was used with another body. Send every new request with a new key.".into(),
             ),
+            Self::IdempotencyKeyBusy => row(
+                StatusCode::CONFLICT,
+                "user/bad_request/idempotency_key_busy",
+                "Conflicting Resource",
+                "The first request with this Idempotency-Key is still being answered. Send the same again in a moment.".into(),
+            ),
+            Self::OperatorOnly => row(
+                StatusCode::FORBIDDEN,
+                "unkey/authorization/insufficient_permissions",
+                "Insufficient Permissions",
+                "Only the operator's own root key, the one of the settings, may do this.".into(),
+            ),
+            Self::Outlives => row(
+                StatusCode::FORBIDDEN,
+                "unkey/authorization/insufficient_permissions",
+                "Insufficient Permissions",
+                "This root key expires, and so must every one it makes, no later: send an earlier `expires`.".into(),
+            ),
+            Self::TenantLimited { .. } => row(
+                StatusCode::TOO_MANY_REQUESTS,
+                "user/too_many_requests/workspace_rate_limited",
+                "Too Many Requests",
+                "This workspace has used up its calls of this minute. Wait as long as Retry-After says.".into(),
+            ),
+            Self::ChangesLimited { .. } => row(
+                StatusCode::TOO_MANY_REQUESTS,
+                "user/too_many_requests/root_key_rate_limited",
+                "Too Many Requests",
+                "This root key changes too much at once. Wait as long as Retry-After says.".into(),
+            ),
+            Self::PermissionQuery(fault) => row(
+                StatusCode::BAD_REQUEST,
+                "user/bad_request/permissions_query_syntax_error",
+                "Bad Request",
+                format!(
+                    "The permission query is wrong at character {}: expected {}, found {}.",
+                    fault.at, fault.expected, fault.found
+                )
+                .into(),
+            ),
+            Self::LimitUnknown(name) => row(
+                StatusCode::PRECONDITION_FAILED,
+                "unkey/application/precondition_failed",
+                "Precondition Failed",
+                format!(
+                    "The key has no limit `{}`: store one, or send `limit` and `duration` with it.",
+                    shown(name)
+                )
+                .into(),
+            ),
+            Self::NotFound { what, named } => row(
+                StatusCode::NOT_FOUND,
+                not_found_kind(*what),
+                "Not Found",
+                format!("There is no {what} `{}`.", shown(named)).into(),
+            ),
+            Self::KeyTextUnknown => row(
+                StatusCode::NOT_FOUND,
+                not_found_kind(Thing::Key),
+                "Not Found",
+                "There is no such key.".into(),
+            ),
+            Self::Taken { what } => row(
+                StatusCode::CONFLICT,
+                taken_kind(*what),
+                "Conflicting Resource",
+                format!("There is already a {what} of this name.").into(),
+            ),
+            Self::Protected => row(
+                StatusCode::PRECONDITION_FAILED,
+                "unkey/application/protected_resource",
+                "Precondition Failed",
+                "It is protected against deletion: take `deleteProtection` off first.".into(),
+            ),
+            Self::Precondition(text) => row(
+                StatusCode::PRECONDITION_FAILED,
+                "unkey/application/precondition_failed",
+                "Precondition Failed",
+                (*text).into(),
+            ),
             Self::TooManyOverrides => row(
                 StatusCode::PRECONDITION_FAILED,
                 "unkey/application/precondition_failed",
@@ -190,6 +312,27 @@ impl Refusal {
     }
 }
 
+fn not_found_kind(what: Thing) -> &'static str {
+    match what {
+        Thing::Tenant => "unkey/data/workspace_not_found",
+        Thing::Project => "unkey/data/api_not_found",
+        Thing::Key | Thing::RootKey => "unkey/data/key_not_found",
+        Thing::Identity => "unkey/data/identity_not_found",
+        Thing::Permission => "unkey/data/permission_not_found",
+        Thing::Role => "unkey/data/role_not_found",
+        Thing::Limit => "unkey/data/ratelimit_not_found",
+    }
+}
+
+fn taken_kind(what: Thing) -> &'static str {
+    match what {
+        Thing::Identity => "unkey/data/identity_already_exists",
+        Thing::Permission => "unkey/data/permission_already_exists",
+        Thing::Role => "unkey/data/role_already_exists",
+        _ => "unkey/data/already_exists",
+    }
+}
+
 /// Caller text in an answer: short, and without anything that could act on a terminal or a log.
 fn shown(text: &str) -> String {
     text.chars().take(64).flat_map(char::escape_debug).collect()
@@ -203,6 +346,7 @@ impl From<WarmError> for Refusal {
             WarmError::Forbidden { resource, id, action } => {
                 Self::Forbidden { needs: format!("{resource}.{id}.{action}") }
             }
+            WarmError::LimitUnknown(name) => Self::LimitUnknown(name),
             WarmError::Origin(error) => error.into(),
         }
     }
@@ -221,6 +365,27 @@ impl Refusal {
             StoreError::NamespaceNotFound => Self::NamespaceMissing(namespace.to_owned()),
             StoreError::NamespaceGone => Self::NamespaceGone(namespace.to_owned()),
             StoreError::OverrideNotFound => Self::OverrideMissing(identifier.to_owned()),
+            other => Self::from(other),
+        }
+    }
+}
+
+impl From<&StoreError> for Refusal {
+    fn from(error: &StoreError) -> Self {
+        match error {
+            StoreError::NotFound { what, named } => {
+                Self::NotFound { what: *what, named: named.clone() }
+            }
+            StoreError::Taken { what } => Self::Taken { what: *what },
+            StoreError::Protected => Self::Protected,
+            StoreError::OperatorKey => Self::Precondition(
+                "The operator's key is the one in the settings: change it there.",
+            ),
+            StoreError::CreditsUnlimited => Self::Fields(vec![FieldError::new(
+                "body",
+                "This key has no limit on credits.",
+                "Set a number of credits first.",
+            )]),
             other if other.is_transient() => Self::Unavailable(chain(other)),
             other => Self::Unexpected(chain(other)),
         }

@@ -1,12 +1,17 @@
 //! What goes on behind the requests: idle cells are forgotten, parked ones put on the shelf, the clock followed.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
+use tollkeeper_account::Ledger;
+use tollkeeper_core::Millis;
 use tollkeeper_decide::{Decider, ROUND};
+use tollkeeper_store::{Store, Used};
 
 use crate::clock::Clock;
+use crate::http::REMEMBERED_MS;
 
 /// One part of the table per beat; the whole table in ten seconds.
 const SWEEP_BEAT: Duration = Duration::from_millis(100);
@@ -16,9 +21,9 @@ const TIDY: Duration = Duration::from_mins(1);
 const FOLLOW: Duration = Duration::from_secs(1);
 
 /// Runs until dropped, and again after a panic, which must not end sweeping for good.
-pub async fn watch(decider: Arc<Decider>, clock: Clock) {
+pub async fn watch(decider: Arc<Decider>, store: Store, clock: Clock) {
     loop {
-        let running = tokio::spawn(run(Arc::clone(&decider), clock.clone()));
+        let running = tokio::spawn(run(Arc::clone(&decider), store.clone(), clock.clone()));
         if let Err(error) = running.await {
             tracing::error!("upkeep ended and is started again: {error}");
         }
@@ -26,8 +31,15 @@ pub async fn watch(decider: Arc<Decider>, clock: Clock) {
 }
 
 /// Runs until dropped; every part goes on by itself after an error, which is logged once per change.
-async fn run(decider: Arc<Decider>, clock: Clock) {
-    tokio::join!(sweep(&decider, &clock), shelve(&decider), tidy(&decider, &clock), follow(&clock));
+async fn run(decider: Arc<Decider>, store: Store, clock: Clock) {
+    tokio::join!(
+        credits(&decider, &clock),
+        sweep(&decider, &clock),
+        shelve(&decider),
+        tidy(&decider, &clock),
+        forget(&store, &clock),
+        follow(&clock)
+    );
 }
 
 async fn sweep(decider: &Decider, clock: &Clock) {
@@ -61,6 +73,62 @@ async fn tidy(decider: &Decider, clock: &Clock) {
         beats.tick().await;
         let outcome = decider.overflow().tidy(clock.now()).await;
         report("stored cells could not be tidied", &outcome, &mut failing);
+    }
+}
+
+/// Drops answers that no retry may ask for any more.
+async fn forget(store: &Store, clock: &Clock) {
+    let mut beats = every(TIDY);
+    let mut failing = false;
+    loop {
+        beats.tick().await;
+        let before = Millis(clock.now().0.saturating_sub(REMEMBERED_MS));
+        let outcome = store.forget_answers(before).await;
+        report("answers kept for retries could not be forgotten", &outcome, &mut failing);
+    }
+}
+
+/// Writes down what was used lately. Runs until dropped; what cannot be written is noted at its next use.
+pub async fn note_last_used(ledger: Ledger, store: Store) {
+    /// At most once per 30 s per object and node.
+    const NOTE: Duration = Duration::from_secs(30);
+    let mut beats = every(NOTE);
+    let mut failing = false;
+    loop {
+        beats.tick().await;
+        let waiting = ledger.last_used().take();
+        let moments = |used: HashMap<Arc<str>, Millis>| -> Vec<(String, Millis)> {
+            used.into_iter().map(|(id, at)| (id.to_string(), at)).collect()
+        };
+        let keys = store.touch_last_used(Used::Key, &moments(waiting.keys)).await;
+        let projects = store.touch_last_used(Used::Project, &moments(waiting.projects)).await;
+        report("when keys were last used could not be written", &keys.and(projects), &mut failing);
+    }
+}
+
+/// Tells the bank what was spent, so that balances shown elsewhere are true within a second or two.
+async fn credits(decider: &Decider, clock: &Clock) {
+    /// Idle leases go back every five seconds.
+    const TIDY_BEATS: u64 = 5;
+    /// More keys than this wait for the next second.
+    const REPORTS_MAX: usize = 1_000;
+    let mut beat = 0_u64;
+    let mut untidy = false;
+    let mut beats = every(FOLLOW);
+    let mut failing = false;
+    loop {
+        beats.tick().await;
+        let outcome = decider.purse().report(REPORTS_MAX).await;
+        beat += 1;
+        if beat.is_multiple_of(TIDY_BEATS) {
+            let tidied = decider.purse().tidy(clock.now()).await;
+            report("idle credits could not be given back; they stay leased", &tidied, &mut untidy);
+        }
+        report(
+            "spent credits could not be reported; they are in the journal",
+            &outcome,
+            &mut failing,
+        );
     }
 }
 

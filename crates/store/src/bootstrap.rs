@@ -1,10 +1,13 @@
 //! The first tenant and the operator's root key, which a fresh database cannot do without.
 //! Only the key's HMAC comes in here; its text never does.
 
-use sqlx::SqliteConnection;
 use tollkeeper_core::{Millis, Permissions};
 use tollkeeper_decide::KeyHash;
 
+use crate::bind::binds;
+use crate::change::Change;
+use crate::db::Purpose;
+use crate::outbox::{Changed, hash_of};
 use crate::{Store, StoreError, ids};
 
 /// Part of every cell name of this tenant, so it is the same on every node and never changes.
@@ -43,8 +46,8 @@ impl Store {
     pub async fn has_generated_key(&self) -> Result<bool, StoreError> {
         const FIND: &str = "SELECT id FROM root_keys WHERE operator AND enabled AND name = $1";
         let name = KeyOrigin::Generated.name();
-        let found: Option<String> =
-            sqlx::query_scalar(FIND).bind(name).fetch_optional(&self.read).await?;
+        let found: Option<(String,)> =
+            self.db.read(Purpose::Admin).optional(FIND, binds![name]).await?;
         Ok(found.is_some())
     }
 
@@ -56,13 +59,24 @@ impl Store {
         origin: KeyOrigin,
         now: Millis,
     ) -> Result<Bootstrapped, StoreError> {
-        let mut change = self.change().await?;
+        let mut change = self.change(now).await?;
         let tenant_id = default_tenant(&mut change, now).await?;
-        let key = what_becomes(&mut change, root_key_hash).await?;
+        let before = operator_hash(&mut change).await?;
         let root_key_id =
             install(&mut change, &tenant_id, (root_key_hash, pepper_id), origin, now).await?;
-        change.commit().await?;
-        Ok(Bootstrapped { tenant_id, root_key_id, key })
+        let key = match before {
+            None => BootstrapKey::Made,
+            Some(same) if same == root_key_hash => BootstrapKey::Kept,
+            Some(hash) => {
+                change.announce(&tenant_id, Changed::RootKey { id: root_key_id.clone(), hash });
+                BootstrapKey::Replaced
+            }
+        };
+        if key != BootstrapKey::Kept {
+            change.audit_of(&tenant_id, None, "bootstrap", &root_key_id, None, None).await?;
+        }
+        let made = Bootstrapped { tenant_id, root_key_id, key };
+        Ok(change.commit(made).await?.value)
     }
 }
 
@@ -77,36 +91,25 @@ impl KeyOrigin {
     }
 }
 
-async fn default_tenant(change: &mut SqliteConnection, now: Millis) -> Result<String, StoreError> {
+async fn default_tenant(change: &mut Change<'_>, now: Millis) -> Result<String, StoreError> {
     const MAKE: &str = "INSERT INTO tenants (id, slug, name, enabled, created_at)
         VALUES ($1, $2, $3, TRUE, $4) ON CONFLICT (slug) DO NOTHING";
     const FIND: &str = "SELECT id FROM tenants WHERE slug = $1";
-    sqlx::query(MAKE)
-        .bind(ids::fresh(ids::TENANT)?)
-        .bind(TENANT_SLUG)
-        .bind(TENANT_NAME)
-        .bind(now.0.cast_signed())
-        .execute(&mut *change)
-        .await?;
-    Ok(sqlx::query_scalar(FIND).bind(TENANT_SLUG).fetch_one(change).await?)
+    let id = ids::fresh(ids::TENANT)?;
+    change.sql().run(MAKE, binds![&id, TENANT_SLUG, TENANT_NAME, now]).await?;
+    let (id,): (String,) = change.sql().one(FIND, binds![TENANT_SLUG]).await?;
+    Ok(id)
 }
 
-async fn what_becomes(
-    change: &mut SqliteConnection,
-    hash: KeyHash,
-) -> Result<BootstrapKey, StoreError> {
+async fn operator_hash(change: &mut Change<'_>) -> Result<Option<KeyHash>, StoreError> {
     const FIND: &str = "SELECT hash FROM root_keys WHERE operator";
-    let stored: Option<Vec<u8>> = sqlx::query_scalar(FIND).fetch_optional(change).await?;
-    Ok(match stored {
-        None => BootstrapKey::Made,
-        Some(same) if same == hash.0 => BootstrapKey::Kept,
-        Some(_) => BootstrapKey::Replaced,
-    })
+    let stored: Option<(Vec<u8>,)> = change.sql().optional(FIND, &[]).await?;
+    Ok(stored.map(|(hash,)| hash_of(&hash)).transpose()?)
 }
 
 /// The bootstrap key is valid while it is given, so installing it also enables it again.
 async fn install(
-    change: &mut SqliteConnection,
+    change: &mut Change<'_>,
     tenant_id: &str,
     (hash, pepper_id): (KeyHash, i64),
     origin: KeyOrigin,
@@ -121,19 +124,14 @@ async fn install(
             created_at = CASE WHEN root_keys.hash = excluded.hash
                 THEN root_keys.created_at ELSE excluded.created_at END
         RETURNING id";
-    let installed = sqlx::query_scalar(UPSERT)
-        .bind(ids::fresh(ids::ROOT_KEY)?)
-        .bind(tenant_id)
-        .bind(hash.0.as_slice())
-        .bind(pepper_id)
-        .bind(origin.name())
-        .bind(serde_json::json!(Permissions::everything().iter().collect::<Vec<_>>()).to_string())
-        .bind(now.0.cast_signed())
-        .fetch_one(change)
+    let id = ids::fresh(ids::ROOT_KEY)?;
+    let everything =
+        serde_json::json!(Permissions::everything().iter().collect::<Vec<_>>()).to_string();
+    let installed = change
+        .sql()
+        .one(UPSERT, binds![&id, tenant_id, &hash, pepper_id, origin.name(), &everything, now])
         .await;
-    installed.map_err(|error| match error.as_database_error() {
-        // The row of the operator is updated, so only another key's hash can be in the way.
-        Some(from) if from.is_unique_violation() => StoreError::RootKeyTaken,
-        _ => error.into(),
-    })
+    // The row of the operator is updated, so only another key's hash can be in the way.
+    let (id,): (String,) = installed.map_err(|error| error.taken_as(StoreError::RootKeyTaken))?;
+    Ok(id)
 }

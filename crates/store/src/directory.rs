@@ -4,23 +4,30 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use tollkeeper_core::{Override, Permissions};
+use tollkeeper_core::{KeyRecord, Override, Permissions};
 use tollkeeper_decide::{
-    Directory, KeyHash, Loading, NamespaceRecord, OriginError, RootKey, Tenant,
+    Directory, KeyHash, KeyHashes, Loading, NamespaceRecord, OriginError, RootKey, Tenant,
 };
 
+use crate::bind::{binds, moment, unsigned};
+use crate::db::Purpose;
 use crate::overrides::OverrideRow;
 use crate::{Fault, Store, StoreError, ids};
 
 /// A root key with the tenant it acts for: one answer, so that the two always fit together.
+#[allow(clippy::struct_excessive_bools, reason = "columns, not states")]
 #[derive(sqlx::FromRow)]
 struct RootKeyRow {
     id: String,
     permissions: String,
     enabled: bool,
+    expires: Option<i64>,
+    operator: bool,
     tenant_id: String,
     tenant_slug: String,
     tenant_enabled: bool,
+    has_imports: bool,
+    requests_per_minute: Option<i64>,
 }
 
 /// A namespace next to one of its overrides, or next to none.
@@ -41,13 +48,18 @@ struct NamespaceRow {
 impl Directory for Store {
     fn root_key(&self, hash: KeyHash) -> Loading<Option<RootKey>> {
         let store = self.clone();
-        loading(async move { store.find_root_key(hash).await })
+        loading(async move { once_more(|| store.find_root_key(hash)).await })
+    }
+
+    fn key(&self, hashes: KeyHashes) -> Loading<Option<KeyRecord>> {
+        let store = self.clone();
+        loading(async move { once_more(|| store.find_key(hashes)).await })
     }
 
     fn namespace(&self, tenant_id: &str, name_or_id: &str) -> Loading<Option<NamespaceRecord>> {
         let (store, tenant_id, name_or_id) =
             (self.clone(), tenant_id.to_owned(), name_or_id.to_owned());
-        loading(async move { store.find_namespace(&tenant_id, &name_or_id).await })
+        loading(async move { once_more(|| store.find_namespace(&tenant_id, &name_or_id)).await })
     }
 
     fn create_namespace(&self, tenant_id: &str, name: &str) -> Loading<()> {
@@ -70,15 +82,27 @@ pub(crate) fn loading<T>(
     })
 }
 
+/// A connection may have died unnoticed since it was last used; the next one is asked before that is told.
+async fn once_more<T, A>(ask: impl Fn() -> A) -> Result<T, StoreError>
+where
+    A: Future<Output = Result<T, StoreError>>,
+{
+    match ask().await {
+        Err(StoreError::Fault(Fault::Away(_))) => ask().await,
+        answered => answered,
+    }
+}
+
 // === impl Store ===
 
 impl Store {
     async fn find_root_key(&self, hash: KeyHash) -> Result<Option<RootKey>, StoreError> {
-        const FIND: &str = "SELECT k.id, k.permissions, k.enabled,
-                t.id AS tenant_id, t.slug AS tenant_slug, t.enabled AS tenant_enabled
+        const FIND: &str = "SELECT k.id, k.permissions, k.enabled, k.expires, k.operator,
+                t.id AS tenant_id, t.slug AS tenant_slug, t.enabled AS tenant_enabled, t.has_imports,
+                t.requests_per_minute
             FROM root_keys k JOIN tenants t ON t.id = k.tenant_id WHERE k.hash = $1";
         let found: Option<RootKeyRow> =
-            sqlx::query_as(FIND).bind(hash.0.as_slice()).fetch_optional(&self.read).await?;
+            self.db.read(Purpose::Miss).optional(FIND, binds![&hash]).await?;
         Ok(found.map(RootKey::try_from).transpose()?)
     }
 
@@ -97,7 +121,7 @@ impl Store {
             FROM found f LEFT JOIN overrides o
                 ON o.tenant_id = $1 AND o.namespace_id = f.id AND f.deleted_at IS NULL";
         let rows: Vec<NamespaceRow> =
-            sqlx::query_as(FIND).bind(tenant_id).bind(name_or_id).fetch_all(&self.read).await?;
+            self.db.read(Purpose::Miss).all(FIND, binds![tenant_id, name_or_id]).await?;
         Ok(gather(rows)?)
     }
 
@@ -106,7 +130,7 @@ impl Store {
         const MAKE: &str = "INSERT INTO namespaces (id, tenant_id, name) VALUES ($1, $2, $3)
             ON CONFLICT (tenant_id, name) DO NOTHING";
         let id = ids::fresh(ids::NAMESPACE)?;
-        sqlx::query(MAKE).bind(id).bind(tenant_id).bind(name).execute(&self.write).await?;
+        self.db.write(Purpose::Miss).run(MAKE, binds![&id, tenant_id, name]).await?;
         Ok(())
     }
 }
@@ -145,7 +169,15 @@ impl TryFrom<RootKeyRow> for RootKey {
             serde_json::from_str(&row.permissions).map_err(|_| Fault::Unreadable("root key"))?;
         let permissions: Permissions = grants.iter().map(String::as_str).collect();
         let (id, slug) = (Arc::from(row.tenant_id), Arc::from(row.tenant_slug));
-        let tenant = Tenant { id, slug, enabled: row.tenant_enabled };
-        Ok(Self { id: Arc::from(row.id), tenant, permissions, enabled: row.enabled })
+        let (enabled, has_imports) = (row.tenant_enabled, row.has_imports);
+        let requests_per_minute = row.requests_per_minute.map(unsigned);
+        Ok(Self {
+            id: Arc::from(row.id),
+            tenant: Tenant { id, slug, enabled, has_imports, requests_per_minute },
+            permissions,
+            enabled: row.enabled,
+            expires: moment(row.expires),
+            operator: row.operator,
+        })
     }
 }

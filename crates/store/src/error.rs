@@ -15,8 +15,24 @@ pub enum StoreError {
         #[source]
         fault: Fault,
     },
+    #[error("the database at {at} cannot be used")]
+    Unreachable {
+        at: String,
+        #[source]
+        fault: Fault,
+    },
     #[error(transparent)]
     Fault(#[from] Fault),
+    #[error("this tenant has no {what} '{named}'")]
+    NotFound { what: Thing, named: String },
+    #[error("there is already {} {what} with this name", article(*.what))]
+    Taken { what: Thing },
+    #[error("this project is protected against deletion: take deleteProtection off first")]
+    Protected,
+    #[error("the operator's key is the one in the settings: change it there")]
+    OperatorKey,
+    #[error("this key has no limit on credits: set a number first")]
+    CreditsUnlimited,
     #[error("this tenant has no such namespace")]
     NamespaceNotFound,
     #[error("this namespace was deleted; its name cannot be used again")]
@@ -27,15 +43,71 @@ pub enum StoreError {
     RootKeyTaken,
 }
 
+/// What was looked for, or is in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thing {
+    Tenant,
+    Project,
+    Key,
+    Identity,
+    Permission,
+    Role,
+    RootKey,
+    Limit,
+}
+
+fn article(what: Thing) -> &'static str {
+    if what == Thing::Identity { "an" } else { "a" }
+}
+
+// === impl Thing ===
+
+impl std::fmt::Display for Thing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Tenant => "tenant",
+            Self::Project => "project",
+            Self::Key => "key",
+            Self::Identity => "identity",
+            Self::Permission => "permission",
+            Self::Role => "role",
+            Self::RootKey => "root key",
+            Self::Limit => "limit",
+        })
+    }
+}
+
 // === impl StoreError ===
 
 impl StoreError {
     /// The same call may succeed when it is made again.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Unopenable { fault, .. } | Self::Fault(fault) => fault.is_transient(),
+            Self::Unopenable { fault, .. }
+            | Self::Unreachable { fault, .. }
+            | Self::Fault(fault) => fault.is_transient(),
             _ => false,
         }
+    }
+
+    pub(crate) fn no(what: Thing, named: &str) -> Self {
+        Self::NotFound { what, named: named.to_owned() }
+    }
+
+    /// What it means where the only thing that can be in the way is another row of that name.
+    pub(crate) fn taken_as(self, taken: Self) -> Self {
+        match &self {
+            Self::Fault(Fault::Database(sqlx::Error::Database(from)))
+                if from.is_unique_violation() =>
+            {
+                taken
+            }
+            _ => self,
+        }
+    }
+
+    pub(crate) fn taken(self, what: Thing) -> Self {
+        self.taken_as(Self::Taken { what })
     }
 }
 

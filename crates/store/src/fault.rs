@@ -1,11 +1,12 @@
 //! Why the database did not do what it was asked, told apart by what a person has to do about it.
-//! The only place that knows SQLite's result codes.
+//! The only place that knows SQLite's result codes and PostgreSQL's states.
 
 use std::io;
 
 use sqlx::migrate::MigrateError;
+use sqlx::postgres::PgDatabaseError;
 
-use crate::sqlite::{BUSY_TIMEOUT, SCHEMA};
+use crate::sqlite::SCHEMA;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
@@ -29,8 +30,24 @@ pub enum Fault {
         "step {0} of its schema is not the one this program knows: run the build that made it, or restore a backup"
     )]
     OtherSchema(i64),
-    #[error("somebody held it for more than {} s: stop the other process, or try again", BUSY_TIMEOUT.as_secs())]
+    #[error("it was busy for longer than anybody may wait: try again, or stop who holds it")]
     Busy,
+    #[error(
+        "it took longer for one statement than any may take: try again; look for what slows it if this stays"
+    )]
+    Slow,
+    #[error("it does not answer: see that it runs and can be reached from here")]
+    Away(#[source] sqlx::Error),
+    #[error("it does not let us in: check user, password and database of TOLLKEEPER_DATABASE_URL")]
+    NotLetIn,
+    #[error("it only takes reads: TOLLKEEPER_DATABASE_URL must name the primary, not a replica")]
+    ReadOnly,
+    #[error(
+        "TOLLKEEPER_DATABASE_URL is no URL of a database: write postgres://user:password@host:5432/name"
+    )]
+    BadUrl,
+    #[error("a text holds the character NUL, which PostgreSQL cannot store: leave it out")]
+    NulText,
     #[error("the database was closed: the server is stopping")]
     Closed,
     #[error("a stored {0} cannot be read, something else changed it: restore a backup")]
@@ -46,7 +63,33 @@ pub enum Fault {
 impl Fault {
     /// Waiting alone can cure it. A full disk does not count: somebody has to make room.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Busy)
+        matches!(self, Self::Busy | Self::Slow | Self::Away(_))
+    }
+
+    fn of_state(state: &str) -> Option<Self> {
+        match state {
+            // Lock time-out, serialization, deadlock, too many connections.
+            "55P03" | "40001" | "40P01" | "53300" => Some(Self::Busy),
+            "57014" => Some(Self::Slow),
+            "53100" => Some(Self::Full),
+            "28000" | "28P01" | "3D000" => Some(Self::NotLetIn),
+            "25006" => Some(Self::ReadOnly),
+            "22021" => Some(Self::NulText),
+            _ => None,
+        }
+    }
+
+    /// The server is stopping, starting or gone.
+    fn is_away(error: &sqlx::Error) -> bool {
+        match error {
+            sqlx::Error::Io(_) | sqlx::Error::Tls(_) => true,
+            sqlx::Error::Database(from) => {
+                from.try_downcast_ref::<PgDatabaseError>().is_some_and(|from| {
+                    from.code().starts_with("57P0") || from.code().starts_with("08")
+                })
+            }
+            _ => false,
+        }
     }
 
     /// The low byte is the family; the bits above it tell its members apart.
@@ -66,9 +109,11 @@ impl Fault {
 impl From<sqlx::Error> for Fault {
     fn from(error: sqlx::Error) -> Self {
         let known = match &error {
-            sqlx::Error::Database(from) => {
-                from.code().and_then(|code| code.parse().ok()).and_then(Self::of_code)
-            }
+            away if Self::is_away(away) => return Self::Away(error),
+            sqlx::Error::Database(from) => match from.try_downcast_ref::<PgDatabaseError>() {
+                Some(from) => Self::of_state(from.code()),
+                None => from.code().and_then(|code| code.parse().ok()).and_then(Self::of_code),
+            },
             sqlx::Error::PoolTimedOut => Some(Self::Busy),
             sqlx::Error::PoolClosed => Some(Self::Closed),
             _ => None,

@@ -15,6 +15,12 @@ pub(crate) const TENANT: &str = "ws";
 pub(crate) const ROOT_KEY: &str = "rk";
 pub(crate) const NAMESPACE: &str = "rlns";
 pub(crate) const OVERRIDE: &str = "rlor";
+pub(crate) const PROJECT: &str = "api";
+pub(crate) const IDENTITY: &str = "id";
+pub(crate) const KEY: &str = "key";
+pub(crate) const LIMIT: &str = "rl";
+pub(crate) const PERMISSION: &str = "perm";
+pub(crate) const ROLE: &str = "role";
 
 pub(crate) fn fresh(prefix: &str) -> Result<String, Fault> {
     let mut id = format!("{prefix}_");

@@ -1,22 +1,71 @@
-//! Durable records behind one API: tenants, root keys, namespaces, overrides and parked cells, in SQLite.
+//! Durable records behind one API, in SQLite or PostgreSQL: tenants, projects, identities, keys and what belongs to them.
 //! It implements the engine's ports and the admin's writes. It never sees a key's text, reads no clock,
-//! and is never on the path of a decision whose cells and namespaces are near.
+//! and is never on the path of a decision whose keys, cells and namespaces are near.
 
+mod announce;
+mod bank;
+mod bind;
 mod bootstrap;
+mod change;
+mod credits;
+mod db;
 mod directory;
+mod each;
 mod error;
 mod fault;
+mod feed;
+mod idempotency;
+mod identities;
 mod ids;
+mod key_card;
+mod keys;
+mod last_used;
+mod limits;
 mod namespaces;
+mod outbox;
 mod overrides;
+mod page;
 mod parked;
+mod patch;
+mod permissions;
+mod postgres;
+mod projects;
+mod roles;
+mod root_keys;
 mod shelf;
+mod slug;
 mod sqlite;
 mod store;
+mod tenants;
+
+use bind::Bind;
+use each::Each;
 
 pub use bootstrap::{BootstrapKey, Bootstrapped, KeyOrigin};
-pub use error::StoreError;
+pub use change::{By, Written};
+pub use credits::{Credits, CreditsChange};
+pub use error::{StoreError, Thing};
 pub use fault::Fault;
+pub use feed::Changes;
+pub use idempotency::{CallName, Remembered};
+pub use identities::{Identity, IdentityPatch, NewIdentity};
+pub use keys::grants::Grant;
+pub use keys::import::{ImportFailure, Imported, ImportedKey};
+pub use keys::read::KeyView;
+pub use keys::remove::Deletion;
+pub use keys::reroll::Reroll;
+pub use keys::terms::{KeySecret, KeyTerms, NewKey};
+pub use keys::update::{CreditsPatch, KeyPatch};
+pub use last_used::Used;
+pub use limits::{LimitRow, LimitTerms};
 pub use namespaces::NamespaceRef;
-pub use overrides::{OverrideSet, Page};
+pub use outbox::{Changed, HashKind, OutboxEntry, StoredHash};
+pub use overrides::OverrideSet;
+pub use page::Page;
+pub use patch::Patch;
+pub use permissions::{NewPermission, Permission, PermissionPatch};
+pub use projects::{NewProject, Project, ProjectPatch};
+pub use roles::{NewRole, Role, RolePatch};
+pub use root_keys::{NewRootKey, RootKeyPatch, RootKeyView};
 pub use store::Store;
+pub use tenants::{TenantPatch, TenantView};

@@ -1,10 +1,13 @@
 //! Namespaces as the admin sees them: found by name or id within one tenant, and deleted for good.
 //! A deleted one keeps its row, so that its name answers "gone" and is never handed out again.
 
-use sqlx::SqliteExecutor;
+use sqlx::postgres::PgExecutor;
+use sqlx::sqlite::SqliteExecutor;
 use tollkeeper_core::Millis;
 
-use crate::{Store, StoreError};
+use crate::bind::binds;
+use crate::outbox::Changed;
+use crate::{Each, Store, StoreError};
 
 /// Both names of a namespace that was changed: what caches have to forget it under.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,23 +28,29 @@ impl Store {
     ) -> Result<NamespaceRef, StoreError> {
         const DELETE: &str =
             "UPDATE namespaces SET deleted_at = $1 WHERE tenant_id = $2 AND id = $3";
-        let mut change = self.change().await?;
-        let found = live(&mut *change, tenant_id, namespace).await?;
-        sqlx::query(DELETE)
-            .bind(now.0.cast_signed())
-            .bind(tenant_id)
-            .bind(&found.id)
-            .execute(&mut *change)
+        let mut change = self.change(now).await?;
+        let found = live(change.sql(), tenant_id, namespace).await?;
+        change.sql().run(DELETE, binds![now, tenant_id, &found.id]).await?;
+        change.announce(tenant_id, found.changed());
+        change
+            .audit_of(tenant_id, None, "ratelimit.deleteNamespace", &found.id, None, None)
             .await?;
-        change.commit().await?;
-        Ok(found)
+        Ok(change.commit(found).await?.value)
+    }
+}
+
+// === impl NamespaceRef ===
+
+impl NamespaceRef {
+    pub(crate) fn changed(&self) -> Changed {
+        Changed::Namespace { id: self.id.clone(), name: self.name.clone() }
     }
 }
 
 /// The namespace of this name or id, unless it was deleted. An id goes first: it was given out
 /// by us, while anybody who may make namespaces may name one like somebody else's id.
-pub(crate) async fn live(
-    from: impl SqliteExecutor<'_>,
+pub(crate) async fn live<'c>(
+    from: Each<impl SqliteExecutor<'c>, impl PgExecutor<'c>>,
     tenant_id: &str,
     name_or_id: &str,
 ) -> Result<NamespaceRef, StoreError> {
@@ -49,7 +58,7 @@ pub(crate) async fn live(
         WHERE tenant_id = $1 AND (id = $2 OR name = $2)
         ORDER BY CASE WHEN id = $2 THEN 0 ELSE 1 END LIMIT 1";
     let found: Option<(String, String, Option<i64>)> =
-        sqlx::query_as(FIND).bind(tenant_id).bind(name_or_id).fetch_optional(from).await?;
+        from.optional(FIND, binds![tenant_id, name_or_id]).await?;
     match found {
         Some((id, name, None)) => Ok(NamespaceRef { id, name }),
         Some(_) => Err(StoreError::NamespaceGone),

@@ -5,20 +5,14 @@ use std::sync::Arc;
 
 use tollkeeper_core::{Millis, Override, Quota, Width};
 
-use crate::{Fault, NamespaceRef, Store, StoreError, ids, namespaces};
+use crate::bind::{binds, signed};
+use crate::db::Purpose;
+use crate::{Fault, NamespaceRef, Page, Store, StoreError, ids, namespaces};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverrideSet {
     pub override_id: String,
     pub namespace: NamespaceRef,
-}
-
-/// A part of a list, and where the next part starts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page<T> {
-    pub rows: Vec<T>,
-    /// The id of the first row of the next page; `None` on the last.
-    pub next_cursor: Option<String>,
 }
 
 /// An override as it is stored; its numbers are checked when it is turned into one.
@@ -51,20 +45,22 @@ impl Store {
                 quota = excluded.quota, duration_ms = excluded.duration_ms,
                 updated_at = excluded.updated_at
             RETURNING id";
-        let mut change = self.change().await?;
-        let namespace = namespaces::live(&mut *change, tenant_id, namespace).await?;
-        let override_id = sqlx::query_scalar(UPSERT)
-            .bind(ids::fresh(ids::OVERRIDE)?)
-            .bind(tenant_id)
-            .bind(&namespace.id)
-            .bind(identifier)
-            .bind(quota.get().cast_signed())
-            .bind(width.millis().cast_signed())
-            .bind(now.0.cast_signed())
-            .fetch_one(&mut *change)
+        let mut change = self.change(now).await?;
+        let namespace = namespaces::live(change.sql(), tenant_id, namespace).await?;
+        let id = ids::fresh(ids::OVERRIDE)?;
+        let (quota, width) = (signed(quota.get()), signed(width.millis()));
+        let (override_id,): (String,) = change
+            .sql()
+            .one(UPSERT, binds![&id, tenant_id, &namespace.id, identifier, quota, width, now])
             .await?;
-        change.commit().await?;
-        Ok(OverrideSet { override_id, namespace })
+        change.announce(tenant_id, namespace.changed());
+        let after = serde_json::json!({
+            "namespace": namespace.name, "identifier": identifier, "limit": quota, "duration": width
+        });
+        change
+            .audit_of(tenant_id, None, "ratelimit.setOverride", &override_id, None, Some(after))
+            .await?;
+        Ok(change.commit(OverrideSet { override_id, namespace }).await?.value)
     }
 
     /// At most `limit` overrides in the order of their ids, from `cursor` on. One row more than
@@ -78,18 +74,16 @@ impl Store {
     ) -> Result<Page<Override>, StoreError> {
         const LIST: &str = "SELECT id, identifier, quota, duration_ms, created_at FROM overrides
             WHERE tenant_id = $1 AND namespace_id = $2 AND id >= $3 ORDER BY id LIMIT $4";
-        let namespace = namespaces::live(&self.read, tenant_id, namespace).await?;
-        let mut rows: Vec<OverrideRow> = sqlx::query_as(LIST)
-            .bind(tenant_id)
-            .bind(&namespace.id)
-            .bind(cursor.unwrap_or_default())
-            .bind(i64::from(limit) + 1)
-            .fetch_all(&self.read)
+        let from = self.db.read(Purpose::Admin);
+        let namespace = namespaces::live(from, tenant_id, namespace).await?;
+        let rows: Vec<OverrideRow> = from
+            .all(
+                LIST,
+                binds![tenant_id, &namespace.id, cursor.unwrap_or_default(), i64::from(limit) + 1],
+            )
             .await?;
-        let full = usize::try_from(limit).is_ok_and(|limit| rows.len() > limit);
-        let next_cursor = if full { rows.pop().map(|next| next.id) } else { None };
-        let rows = rows.into_iter().map(Override::try_from).collect::<Result<_, _>>()?;
-        Ok(Page { rows, next_cursor })
+        let page = Page::cut(rows, limit, |row| row.id.clone());
+        Ok(page.try_map(Override::try_from)?)
     }
 
     /// By the exact text it was set with: a pattern deletes itself, not what it matches.
@@ -101,16 +95,26 @@ impl Store {
     ) -> Result<NamespaceRef, StoreError> {
         const DELETE: &str = "DELETE FROM overrides
             WHERE tenant_id = $1 AND namespace_id = $2 AND identifier = $3";
-        let mut change = self.change().await?;
-        let namespace = namespaces::live(&mut *change, tenant_id, namespace).await?;
-        let deleted = sqlx::query(DELETE)
-            .bind(tenant_id)
-            .bind(&namespace.id)
-            .bind(identifier)
-            .execute(&mut *change)
+        let mut change = self.change_now().await?;
+        let namespace = namespaces::live(change.sql(), tenant_id, namespace).await?;
+        let deleted =
+            change.sql().run(DELETE, binds![tenant_id, &namespace.id, identifier]).await?;
+        if deleted == 0 {
+            return Err(StoreError::OverrideNotFound);
+        }
+        change.announce(tenant_id, namespace.changed());
+        let before = serde_json::json!({ "namespace": namespace.name, "identifier": identifier });
+        change
+            .audit_of(
+                tenant_id,
+                None,
+                "ratelimit.deleteOverride",
+                &namespace.id,
+                Some(before),
+                None,
+            )
             .await?;
-        change.commit().await?;
-        if deleted.rows_affected() == 0 { Err(StoreError::OverrideNotFound) } else { Ok(namespace) }
+        Ok(change.commit(namespace).await?.value)
     }
 }
 

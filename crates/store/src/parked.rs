@@ -12,7 +12,7 @@ pub(crate) struct ParkedRow {
     pub(crate) key: Vec<u8>,
     pub(crate) namespace: i64,
     pub(crate) idle_at_s: i64,
-    pub(crate) fill: i32,
+    pub(crate) fill: i64,
     pub(crate) state: Vec<u8>,
 }
 

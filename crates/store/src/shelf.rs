@@ -3,13 +3,15 @@
 
 use std::collections::HashMap;
 
-use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 use tollkeeper_core::Millis;
 use tollkeeper_decide::{CellKey, Loading, ParkedCell, Shelf, Which};
 
+use crate::bind::binds;
+use crate::db::{Conn, Purpose};
 use crate::directory::loading;
+use crate::each::{listed, places, rows_of_places};
 use crate::parked::{ParkedRow, key_bytes, key_of};
-use crate::{Store, StoreError};
+use crate::{Bind, Store, StoreError};
 
 /// Six values a row: well under the 32,766 that one statement of SQLite may bind.
 const PUT_ROWS: usize = 500;
@@ -57,26 +59,23 @@ impl Store {
             return Ok(());
         }
         let newest = newest_of_each(cells);
-        let mut change = self.change().await?;
+        let mut begun = self.db.begin(Purpose::Background).await?;
         for chunk in newest.chunks(PUT_ROWS) {
-            upsert(&mut change, chunk).await?;
+            upsert(begun.conn(), chunk).await?;
         }
-        Ok(change.commit().await?)
+        begun.commit().await
     }
 
     async fn find_parked(&self, keys: &[CellKey]) -> Result<Vec<ParkedCell>, StoreError> {
         let mut cells = Vec::new();
         for chunk in keys.chunks(FIND_KEYS) {
-            let mut find = QueryBuilder::<Sqlite>::new(
-                "SELECT key, namespace, idle_at_s, fill, state FROM parked_cells WHERE key IN (",
+            let keys: Vec<_> = chunk.iter().map(|key| key_bytes(*key)).collect();
+            let binds: Vec<_> = keys.iter().map(Bind::from).collect();
+            let find = listed(
+                "SELECT key, namespace, idle_at_s, fill, state FROM parked_cells WHERE key IN ({})",
+                &places(0, binds.len()),
             );
-            let mut list = find.separated(", ");
-            for key in chunk {
-                list.push_bind(key_bytes(*key));
-            }
-            find.push(")");
-            let rows: Vec<ParkedRow> =
-                find.build_query_as().persistent(false).fetch_all(&self.read).await?;
+            let rows: Vec<ParkedRow> = self.db.read(Purpose::Miss).all(find, &binds).await?;
             for row in rows {
                 cells.push(row.try_into()?);
             }
@@ -91,9 +90,9 @@ impl Store {
             Which::Subject(subject) => (OF_SUBJECT, subject),
             Which::Namespace(namespace) => (OF_NAMESPACE, namespace),
         };
-        let removed: Vec<Vec<u8>> =
-            sqlx::query_scalar(delete).bind(tag.cast_signed()).fetch_all(&self.write).await?;
-        Ok(removed.iter().map(|key| key_of(key)).collect::<Result<_, _>>()?)
+        let removed: Vec<(Vec<u8>,)> =
+            self.db.write(Purpose::Background).all(delete, binds![tag.cast_signed()]).await?;
+        Ok(removed.iter().map(|(key,)| key_of(key)).collect::<Result<_, _>>()?)
     }
 
     /// A cell is idle from the start of its second on.
@@ -102,31 +101,28 @@ impl Store {
             (SELECT key FROM parked_cells WHERE idle_at_s <= $1 LIMIT $2)";
         let now_s = (now.0 / 1000).cast_signed();
         loop {
-            let rows = SWEEP_ROWS.cast_signed();
-            let forgotten = sqlx::query(FORGET).bind(now_s).bind(rows).execute(&self.write).await?;
-            if forgotten.rows_affected() < SWEEP_ROWS {
+            let binds = binds![now_s, SWEEP_ROWS.cast_signed()];
+            let forgotten = self.db.write(Purpose::Background).run(FORGET, binds).await?;
+            if forgotten < SWEEP_ROWS {
                 return Ok(());
             }
         }
     }
 
-    /// In one read transaction: a cell that is put meanwhile may be missing, but none that was there.
+    /// Page by page in the order of keys: a cell that is put meanwhile may be missing, but none that was there.
     async fn parked_keys(&self) -> Result<Vec<CellKey>, StoreError> {
         const LIST: &str = "SELECT key FROM parked_cells WHERE key > $1 ORDER BY key LIMIT $2";
-        let mut moment = self.read.begin().await?;
         let mut keys = Vec::new();
         let mut after = Vec::new();
         loop {
-            let page: Vec<Vec<u8>> = sqlx::query_scalar(LIST)
-                .bind(after)
-                .bind(i64::try_from(LIST_KEYS).unwrap_or(i64::MAX))
-                .fetch_all(&mut *moment)
-                .await?;
-            for key in &page {
+            let most = i64::try_from(LIST_KEYS).unwrap_or(i64::MAX);
+            let from = self.db.read(Purpose::Background);
+            let page: Vec<(Vec<u8>,)> = from.all(LIST, binds![&after, most]).await?;
+            for (key,) in &page {
                 keys.push(key_of(key)?);
             }
             match page.into_iter().nth(LIST_KEYS - 1) {
-                Some(last) => after = last,
+                Some((last,)) => after = last,
                 None => return Ok(keys),
             }
         }
@@ -139,19 +135,25 @@ fn newest_of_each(cells: &[ParkedCell]) -> Vec<&ParkedCell> {
     newest.into_values().collect()
 }
 
-async fn upsert(change: &mut SqliteConnection, cells: &[&ParkedCell]) -> Result<(), StoreError> {
-    let mut put = QueryBuilder::<Sqlite>::new(
-        "INSERT INTO parked_cells (key, subject, namespace, idle_at_s, fill, state) ",
-    );
-    put.push_values(cells, |mut row, cell| {
-        let ParkedRow { key, namespace, idle_at_s, fill, state } = ParkedRow::from(*cell);
-        row.push_bind(key).push_bind(cell.key.subject.cast_signed());
-        row.push_bind(namespace).push_bind(idle_at_s).push_bind(fill).push_bind(state);
-    });
-    put.push(
-        " ON CONFLICT (key) DO UPDATE SET namespace = excluded.namespace,
+async fn upsert(conn: Conn<'_>, cells: &[&ParkedCell]) -> Result<(), StoreError> {
+    let rows: Vec<_> =
+        cells.iter().map(|cell| (ParkedRow::from(*cell), cell.key.subject)).collect();
+    let mut binds: Vec<Bind<'_>> = Vec::with_capacity(rows.len() * 6);
+    for (row, subject) in &rows {
+        binds.extend_from_slice(binds![
+            &row.key,
+            subject.cast_signed(),
+            row.namespace,
+            row.idle_at_s,
+            row.fill,
+            &row.state,
+        ]);
+    }
+    let put = listed(
+            "INSERT INTO parked_cells (key, subject, namespace, idle_at_s, fill, state) VALUES {} ON CONFLICT (key) DO UPDATE SET namespace = excluded.namespace,
             idle_at_s = excluded.idle_at_s, fill = excluded.fill, state = excluded.state",
-    );
-    put.build().persistent(false).execute(change).await?;
+            &rows_of_places(6, rows.len()),
+        );
+    conn.run(put, &binds).await?;
     Ok(())
 }

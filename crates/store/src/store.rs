@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use sqlx::sqlite::{Sqlite, SqlitePool};
-use sqlx::{Executor, Transaction};
-
-use crate::{Fault, StoreError, sqlite};
+use crate::db::{Db, Pools, Purpose};
+use crate::feed::Feed;
+use crate::outbox::NEWEST;
+use crate::{Fault, StoreError, postgres, sqlite};
 
 /// A clone is a second handle on the same connections.
 #[derive(Clone, Debug)]
 pub struct Store {
-    pub(crate) read: SqlitePool,
-    pub(crate) write: SqlitePool,
+    pub(crate) db: Db,
+    pub(crate) feed: Feed,
 }
 
 // === impl Store ===
@@ -19,43 +19,66 @@ pub struct Store {
 impl Store {
     /// Opens the database file, makes it where there is none, and brings its schema up to date.
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
-        let opened = Self::connect(path).await;
+        let opened = Self::open_file(path).await;
         opened.map_err(|fault| StoreError::Unopenable { path: path.to_owned(), fault })
     }
 
-    /// Does the database still answer? Reads a page of the file, so that a file gone bad shows.
+    /// Connects to PostgreSQL at `postgres://…` and brings its schema up to date. What may be a moment old is then
+    /// read from the replica.
+    pub async fn connect(url: &str, replica: Option<&str>) -> Result<Self, StoreError> {
+        let connected = Self::connect_server(url, replica).await;
+        connected.map_err(|fault| StoreError::Unreachable { at: postgres::address(url), fault })
+    }
+
+    /// Does the database still answer? Reads a page of it, so that a file gone bad shows.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        self.read.execute("SELECT id FROM tenants LIMIT 1").await?;
+        const ANY: &str = "SELECT id FROM tenants LIMIT 1";
+        self.db.read(Purpose::Background).optional::<(String,)>(ANY, &[]).await?;
         Ok(())
     }
 
-    /// Waits for what is under way, then closes. The last handle folds the write-ahead log into
-    /// the file, so the readers go first.
+    /// Waits for what is under way, then closes.
     pub async fn close(&self) {
-        self.read.close().await;
-        self.write.close().await;
+        self.feed.stop();
+        self.db.close().await;
     }
 
-    /// Dropped without a commit, it leaves no trace.
-    pub(crate) async fn change(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
-        Ok(self.write.begin_with(sqlite::BEGIN).await?)
+    /// For lists: the replica, unless it does not know yet what this process knows to be committed.
+    pub(crate) async fn lists(&self) -> Pools<'_> {
+        if let Some(replica) = self.db.replica()
+            && let Ok((revision,)) = replica.one::<(i64,)>(NEWEST, &[]).await
+            && u64::try_from(revision).is_ok_and(|revision| revision >= self.feed.newest())
+        {
+            return replica;
+        }
+        self.db.read(Purpose::Admin)
     }
 
-    async fn connect(path: &Path) -> Result<Self, Fault> {
+    async fn open_file(path: &Path) -> Result<Self, Fault> {
         sqlite::make_file(path)?;
         let write = sqlite::writer(path).await?;
         if let Err(fault) = sqlite::migrate(&write).await {
             write.close().await;
             return Err(fault);
         }
-        Ok(Self { read: sqlite::readers(path), write })
+        let db = Db::Lite { read: sqlite::readers(path), write };
+        Ok(Self { db, feed: Feed::in_process() })
+    }
+
+    async fn connect_server(url: &str, replica: Option<&str>) -> Result<Self, Fault> {
+        let pools = postgres::connect(url, replica).await?;
+        let (revision,): (i64,) =
+            sqlx::query_as(NEWEST).fetch_one(&pools.background).await.map_err(Fault::from)?;
+        let feed = Feed::listening(pools.background.clone(), crate::bind::unsigned(revision));
+        Ok(Self { db: Db::Pg(Box::new(pools)), feed })
     }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 mod tests {
-    use sqlx::Row;
+    use sqlx::sqlite::SqlitePool;
+    use sqlx::{Executor, Row};
     use tollkeeper_core::{FixedWindow, Millis, State};
     use tollkeeper_decide::{CellKey, KeyHash, ParkedCell, Shelf};
 
@@ -68,52 +91,63 @@ mod tests {
         (folder, store)
     }
 
+    fn pools(store: &Store) -> (&SqlitePool, &SqlitePool) {
+        match &store.db {
+            Db::Lite { read, write } => (read, write),
+            Db::Pg(_) => panic!("opened from a file"),
+        }
+    }
+
     #[tokio::test]
     async fn the_writer_is_durable_and_the_readers_cannot_write() {
         let (_folder, store) = opened().await;
+        let (read, write) = pools(&store);
         for (pragma, expected) in [
             ("PRAGMA synchronous", "2"),
             ("PRAGMA foreign_keys", "1"),
             ("PRAGMA busy_timeout", "5000"),
         ] {
-            let row = store.write.fetch_one(pragma).await.unwrap();
+            let row = write.fetch_one(pragma).await.unwrap();
             assert_eq!(row.get_unchecked::<i64, _>(0).to_string(), expected, "{pragma}");
         }
         let mode: String =
-            sqlx::query_scalar("PRAGMA journal_mode").fetch_one(&store.write).await.unwrap();
+            sqlx::query_scalar("PRAGMA journal_mode").fetch_one(write).await.unwrap();
         assert_eq!(mode, "wal");
-        assert!(store.read.execute("DELETE FROM tenants").await.is_err());
+        assert!(read.execute("DELETE FROM tenants").await.is_err());
     }
 
     #[tokio::test]
     async fn a_change_that_is_dropped_leaves_no_trace_and_frees_the_writer() {
         let (_folder, store) = opened().await;
-        let mut change = store.change().await.unwrap();
+        let (read, _) = pools(&store);
+        let mut change = store.change(Millis(1)).await.unwrap();
         change
-            .execute("INSERT INTO tenants (id, slug, name, created_at) VALUES ('a', 'a', 'a', 1)")
+            .sql()
+            .run("INSERT INTO tenants (id, slug, name, created_at) VALUES ('a', 'a', 'a', 1)", &[])
             .await
             .unwrap();
         drop(change);
         store.bootstrap(KeyHash([1; 32]), 1, KeyOrigin::Generated, Millis(1)).await.unwrap();
         let tenants: Vec<String> =
-            sqlx::query_scalar("SELECT slug FROM tenants").fetch_all(&store.read).await.unwrap();
+            sqlx::query_scalar("SELECT slug FROM tenants").fetch_all(read).await.unwrap();
         assert_eq!(tenants, ["default"]);
         let check: String =
-            sqlx::query_scalar("PRAGMA integrity_check").fetch_one(&store.read).await.unwrap();
+            sqlx::query_scalar("PRAGMA integrity_check").fetch_one(read).await.unwrap();
         assert_eq!(check, "ok");
     }
 
     #[tokio::test]
     async fn a_full_disk_is_told_keeps_nothing_by_halves_and_is_over_when_there_is_room_again() {
         let (_folder, store) = opened().await;
+        let (_, write) = pools(&store);
         let cells: Vec<_> = (0..2000).map(cell).collect();
         // A file that may not grow fails exactly as a disk without room does.
-        store.write.execute("PRAGMA max_page_count = 1").await.unwrap();
+        write.execute("PRAGMA max_page_count = 1").await.unwrap();
         let full = store.put(cells.clone()).await.unwrap_err();
         assert!(full.to_string().contains("disk is full"), "{full}");
         store.ping().await.unwrap();
         assert_eq!(store.sweep(Millis(0)).await.unwrap(), []);
-        store.write.execute("PRAGMA max_page_count = 4294967294").await.unwrap();
+        write.execute("PRAGMA max_page_count = 4294967294").await.unwrap();
         store.put(cells).await.unwrap();
         assert_eq!(store.sweep(Millis(0)).await.unwrap().len(), 2000);
     }

@@ -4,10 +4,12 @@
 mod connection;
 mod fake_clock;
 mod output;
+mod postgres;
 mod process;
 mod slow_sockets;
 
 pub use connection::{Connection, Response};
 pub use fake_clock::FakeClock;
+pub use postgres::{Database, Postgres, PostgresFailure};
 pub use process::{ROOT_KEY, StartFailure, Tollkeeper};
 pub use slow_sockets::SlowSockets;

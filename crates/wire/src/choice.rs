@@ -41,6 +41,16 @@ macro_rules! choice {
             }
         }
 
+        impl<'de> $crate::part::Part<'de> for $name {
+            fn read<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                serde::Deserialize::deserialize(from)
+            }
+
+            fn fits(&self, _: &$crate::schema::Shape) -> bool {
+                true
+            }
+        }
+
         impl std::fmt::Display for $name {
             fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 out.write_str(self.as_str())

@@ -33,6 +33,18 @@ impl<'a, T> Success<'a, T> {
     }
 }
 
+/// A success that is `meta` and nothing else, where the contract has no `data`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Done<'a> {
+    pub meta: Meta<'a>,
+}
+
+impl<'a> Done<'a> {
+    pub fn new(request_id: impl Into<Cow<'a, str>>) -> Self {
+        Self { meta: Meta { request_id: request_id.into() } }
+    }
+}
+
 /// Where a list goes on. Clients iterate while `cursor` is present, so the last page must not have one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

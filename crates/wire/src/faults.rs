@@ -4,7 +4,7 @@
 use serde_json::{Map, Number, Value};
 
 use crate::envelope::FieldError;
-use crate::schema::{Chars, Object, Shape, Whole};
+use crate::schema::{Chars, Object, Room, Shape, Whole};
 
 /// A caller who made more mistakes than this reads the first ones and tries again; a reply stays small.
 pub(crate) const FAULTS_MAX: usize = 100;
@@ -34,8 +34,18 @@ impl Shape {
             Self::Object(object) => {
                 let required: Vec<_> =
                     object.fields.iter().filter(|f| f.is_required()).map(|f| f.name).collect();
-                format!("an object with the fields {}", quoted_list(&required))
+                match required.as_slice() {
+                    [] => String::from("an object"),
+                    names => format!("an object with the fields {}", quoted_list(names)),
+                }
             }
+            Self::Spelled(Chars { min, max }, spelling) => {
+                format!("a string of {min} to {max} characters: {}", spelling.of)
+            }
+            Self::Free(Room { properties_max, bytes_max, depth_max }) => format!(
+                "an object of at most {properties_max} properties, {bytes_max} bytes and {depth_max} levels"
+            ),
+            Self::Nullable(shape) => format!("{}, or null", shape.expectation()),
         }
     }
 }
@@ -77,12 +87,19 @@ impl Walk {
                     self.expected(shape, format!("Has {} characters.", text.chars().count()));
                 }
             }
+            (Shape::Spelled(bounds, spelling), Value::String(text)) => {
+                if !bounds.holds(text) {
+                    self.expected(shape, format!("Has {} characters.", text.chars().count()));
+                } else if !(spelling.holds)(text) {
+                    self.expected(shape, format!("Is not {}.", spelling.of));
+                }
+            }
             (Shape::Choice(words), Value::String(word)) => {
                 if !words.contains(&word.as_str()) {
                     self.expected(shape, format!("{} is not a known value.", quote(word)));
                 }
             }
-            (Shape::Flag, Value::Bool(_)) => {}
+            (Shape::Flag, Value::Bool(_)) | (Shape::Nullable(_), Value::Null) => {}
             (Shape::List { of, min, max }, Value::Array(entries)) => {
                 if entries.len() < *min || entries.len() > *max {
                     self.expected(shape, format!("Has {} entries.", entries.len()));
@@ -90,6 +107,8 @@ impl Walk {
                 self.visit_entries(of, entries.iter().take(*max));
             }
             (Shape::Object(object), Value::Object(given)) => self.visit_object(object, given),
+            (Shape::Free(room), Value::Object(given)) => self.visit_free(shape, *room, given),
+            (Shape::Nullable(inner), _) => self.visit(inner, value),
             _ => self.expected(shape, format!("Is {}.", kind_of(value))),
         }
     }
@@ -114,6 +133,14 @@ impl Walk {
         }
     }
 
+    fn visit_free(&mut self, shape: &Shape, room: Room, given: &Map<String, Value>) {
+        // The walk has only parsed values, so it measures the text that a caller without padding would have sent.
+        let text = serde_json::to_string(given).unwrap_or_default();
+        if let Some(excess) = room.excess(given.len(), &text) {
+            self.expected(shape, excess);
+        }
+    }
+
     fn visit_object(&mut self, object: &Object, given: &Map<String, Value>) {
         for field in object.fields {
             self.inside(&format!(".{}", field.name), |walk| match given.get(field.name) {
@@ -130,7 +157,7 @@ impl Walk {
             }
             self.inside(&unknown_step(name), |walk| walk.unknown(object, name));
         }
-        if let Some(breach) = object.rule.and_then(|rule| (rule.breach)(given)) {
+        for breach in object.rules.iter().filter_map(|rule| (rule.breach)(given)) {
             self.inside(&format!(".{}", breach.field), |walk| {
                 walk.fault(breach.message, breach.fix);
             });
@@ -170,7 +197,7 @@ fn unknown_step(name: &str) -> String {
 }
 
 /// The start of a caller's text, with control and invisible characters escaped so that no log or terminal obeys them.
-fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     match text.char_indices().nth(QUOTE_CHARS_MAX) {
         Some((end, _)) => format!("{:?}…", &text[..end]),
         None => format!("{text:?}"),

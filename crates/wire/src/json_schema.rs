@@ -20,8 +20,28 @@ impl Shape {
                 json!({"type": "array", "items": of.json_schema(), "minItems": min, "maxItems": max})
             }
             Self::Object(object) => object_schema(object),
+            Self::Spelled(Chars { min, max }, spelling) => {
+                let mut schema = json!({"type": "string", "minLength": min, "maxLength": max});
+                if let Some(pattern) = spelling.pattern {
+                    schema["pattern"] = json!(pattern);
+                }
+                schema["examples"] = json!(spelling.examples);
+                schema
+            }
+            Self::Free(room) => json!({"type": "object", "maxProperties": room.properties_max}),
+            Self::Nullable(shape) => nullable(shape.json_schema()),
         }
     }
+}
+
+/// Where null joins an enumeration, the enumeration has to name it as well as the type.
+fn nullable(mut schema: Value) -> Value {
+    let shape = schema["type"].take();
+    schema["type"] = json!([shape, "null"]);
+    if let Some(words) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+        words.push(Value::Null);
+    }
+    schema
 }
 
 fn object_schema(object: &Object) -> Value {
@@ -41,8 +61,9 @@ fn object_schema(object: &Object) -> Value {
     if !required.is_empty() {
         schema["required"] = json!(required);
     }
-    if let Some(rule) = object.rule {
-        schema["description"] = json!(rule.about);
+    if !object.rules.is_empty() {
+        let rules: Vec<_> = object.rules.iter().map(|rule| rule.about).collect();
+        schema["description"] = json!(rules.join(" "));
     }
     schema
 }
@@ -52,7 +73,7 @@ mod tests {
     use serde_json::json;
 
     use crate::schema::Described;
-    use crate::{Empty, LimitRequest, MultiLimitRequest};
+    use crate::{CreateKeyRequest, Empty, LimitRequest, MultiLimitRequest, UpdateKeyRequest};
 
     #[test]
     fn the_document_names_bounds_required_fields_and_refuses_others() {
@@ -76,5 +97,17 @@ mod tests {
     #[test]
     fn an_object_without_required_fields_has_no_required_list() {
         assert!(Empty::SHAPE.json_schema().get("required").is_none());
+    }
+
+    #[test]
+    fn null_spelling_and_room_are_said_in_the_documents_own_words() {
+        let update = UpdateKeyRequest::SHAPE.json_schema();
+        let field = |name: &str| &update["properties"][name];
+        assert_eq!(field("expires")["type"], json!(["integer", "null"]));
+        assert_eq!(field("enabled")["type"], "boolean");
+        assert_eq!(field("meta")["maxProperties"], 100);
+        assert!(field("meta").get("additionalProperties").is_none());
+        let create = CreateKeyRequest::SHAPE.json_schema();
+        assert_eq!(create["properties"]["prefix"]["pattern"], "^[a-zA-Z0-9_]+$");
     }
 }

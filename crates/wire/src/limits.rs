@@ -50,7 +50,7 @@ impl<'a> PeekRequest<'a> {
 }
 
 impl Described for PeekRequest<'_> {
-    const SHAPE: Shape = Shape::Object(&Object::with_rule(
+    const SHAPE: Shape = Shape::Object(&Object::with_rules(
         &[
             NAMESPACE_FIELD,
             Field::required("identifier", Shape::Text(IDENTIFIER), "Whom or what is limited."),
@@ -71,7 +71,7 @@ impl Described for PeekRequest<'_> {
                 "Capacity of a token bucket. Default: the limit.",
             ),
         ],
-        SLIDING_LOG_RULE,
+        &[SLIDING_LOG_RULE],
     ));
 }
 

@@ -6,15 +6,14 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::object_only::present;
+use crate::page::{CURSOR, PAGE};
 use crate::parse::Request;
 use crate::ratelimit::{DURATION_MS, IDENTIFIER, NAMESPACE};
-use crate::schema::{Chars, Described, Field, INTEGER_MAX, Object, Shape, Whole};
+use crate::schema::{Described, Field, INTEGER_MAX, Object, Shape, Whole};
 use crate::verdict::ID;
 
 /// 0 is legal here and blocks the identifier.
 pub const OVERRIDE_LIMIT: Whole = Whole { min: 0, max: INTEGER_MAX };
-pub const CURSOR: Chars = Chars { min: 1, max: 512 };
-pub const PAGE: Whole = Whole { min: 1, max: 100 };
 const PAGE_DEFAULT: u64 = 10;
 
 const NAMESPACE_FIELD: Field =

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::envelope::FieldError;
+use crate::nesting::nests_deeper;
 use crate::object_only::ObjectOnly;
 use crate::schema::{Described, Shape};
 
@@ -43,7 +44,7 @@ fn explain(shape: &Shape, body: &[u8], refused: Option<serde_json::Error>) -> Ve
     if body.trim_ascii().is_empty() {
         return vec![at_body("Is empty.", format!("Send {} as JSON.", shape.expectation()))];
     }
-    if nests_too_deep(body) {
+    if nests_deeper(body, DEPTH_MAX) {
         return vec![at_body(
             format!("Nests deeper than {DEPTH_MAX} levels."),
             format!("Send {}.", shape.expectation()),
@@ -63,38 +64,14 @@ fn explain(shape: &Shape, body: &[u8], refused: Option<serde_json::Error>) -> Ve
     if !faults.is_empty() {
         return faults;
     }
-    // A repeated field is lost in `Value`, where the last one wins; serde's own text names it.
-    let message = refused
-        .map_or_else(|| String::from("Is out of bounds."), |error| format!("Is refused: {error}."));
-    vec![at_body(message, "Send every field once.")]
+    match refused {
+        // A repeated field is lost in `Value`, where the last one wins; serde's own text names it.
+        Some(error) => vec![at_body(format!("Is refused: {error}."), "Send every field once.")],
+        // So is padding in an object of the caller's own: the walk sees 1 where 1.000… was sent.
+        None => vec![at_body("Is out of bounds.", "Send numbers and texts in their short form.")],
+    }
 }
 
 fn at_body(message: impl Into<String>, fix: impl Into<String>) -> FieldError {
     FieldError::new("body", message, fix)
-}
-
-/// Counts brackets outside of strings. Broken JSON may be counted wrong; the parser behind this has its own limit.
-fn nests_too_deep(body: &[u8]) -> bool {
-    let mut depth = 0_usize;
-    let mut bytes = body.iter();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => skip_string(&mut bytes),
-            b'[' | b'{' if depth == DEPTH_MAX => return true,
-            b'[' | b'{' => depth += 1,
-            b']' | b'}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    false
-}
-
-fn skip_string(bytes: &mut std::slice::Iter<'_, u8>) {
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => return,
-            b'\\' => drop(bytes.next()),
-            _ => {}
-        }
-    }
 }

@@ -130,7 +130,7 @@ impl<'a> LimitRequest<'a> {
 }
 
 impl Described for LimitRequest<'_> {
-    const SHAPE: Shape = Shape::Object(&Object::with_rule(
+    const SHAPE: Shape = Shape::Object(&Object::with_rules(
         &[
             Field::required(
                 "namespace",
@@ -174,7 +174,7 @@ impl Described for LimitRequest<'_> {
                 "Policy while shared state is away.",
             ),
         ],
-        SLIDING_LOG_RULE,
+        &[SLIDING_LOG_RULE],
     ));
 }
 

@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value};
 
+pub use crate::room::Room;
+
 /// Integers above this are not exact in JavaScript, where many callers live.
 pub const INTEGER_MAX: u64 = (1 << 53) - 1;
 
@@ -16,10 +18,20 @@ pub trait Described {
 pub enum Shape {
     Integer(Whole),
     Text(Chars),
+    /// A text of certain characters or of a certain form.
+    Spelled(Chars, &'static Spelling),
     Choice(&'static [&'static str]),
     Flag,
-    List { of: &'static Shape, min: usize, max: usize },
+    List {
+        of: &'static Shape,
+        min: usize,
+        max: usize,
+    },
     Object(&'static Object),
+    /// An object of the caller's own making.
+    Free(Room),
+    /// The shape, or null.
+    Nullable(&'static Shape),
 }
 
 /// Bounds of an integer, both included.
@@ -50,20 +62,31 @@ impl Chars {
     }
 }
 
-/// The fields of an object, and at most one rule that spans several of them.
+/// How a text is spelled, beyond its length.
+#[derive(Debug, Clone, Copy)]
+pub struct Spelling {
+    /// What it is made of, as the end of the sentence "a string of …".
+    pub of: &'static str,
+    /// The same as a regular expression for the `OpenAPI` document, where one can say it.
+    pub pattern: Option<&'static str>,
+    pub holds: fn(&str) -> bool,
+    pub examples: &'static [&'static str],
+}
+
+/// The fields of an object, and the rules that span several of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Object {
     pub fields: &'static [Field],
-    pub rule: Option<Rule>,
+    pub rules: &'static [Rule],
 }
 
 impl Object {
     pub const fn of(fields: &'static [Field]) -> Self {
-        Self { fields, rule: None }
+        Self { fields, rules: &[] }
     }
 
-    pub const fn with_rule(fields: &'static [Field], rule: Rule) -> Self {
-        Self { fields, rule: Some(rule) }
+    pub const fn with_rules(fields: &'static [Field], rules: &'static [Rule]) -> Self {
+        Self { fields, rules }
     }
 
     pub fn field(&self, name: &str) -> Option<&'static Field> {

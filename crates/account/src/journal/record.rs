@@ -1,7 +1,9 @@
-//! Records as bytes: a length, a checksum, a kind and a payload. Later kinds (credits, leases, usage) join here.
+//! Records as bytes: a length, a checksum, a kind and a payload. Later kinds (leases, usage) join here.
 
 use tollkeeper_core::State;
 use tollkeeper_decide::{CellKey, Change, ParkedCell};
+
+use super::{BootId, CreditSpent, Entry};
 
 /// Length (4), CRC32 of kind and payload (4), kind (1).
 pub(super) const HEAD: usize = 9;
@@ -12,6 +14,7 @@ const BATCH_BYTES: usize = 256 << 10;
 
 const CHANGES: u8 = 1;
 const CLOSED: u8 = 2;
+const SPENT: u8 = 3;
 
 const CELL: u8 = 1;
 const LEFT: u8 = 2;
@@ -33,11 +36,20 @@ impl Record {
         self.kind == CLOSED
     }
 
+    pub(super) fn spent(spent: &CreditSpent) -> Self {
+        let mut payload = Vec::with_capacity(24 + spent.key_id.len());
+        payload.extend(spent.boot.0);
+        payload.extend(spent.total.to_le_bytes());
+        payload.extend(spent.key_id.as_bytes());
+        Self { kind: SPENT, payload }
+    }
+
     /// `None` when the payload is not what a writer of this version makes.
-    pub(super) fn changes(&self) -> Option<Vec<Change>> {
+    pub(super) fn entries(&self) -> Option<Vec<Entry>> {
         match self.kind {
-            CHANGES => decode(&self.payload),
+            CHANGES => Some(decode(&self.payload)?.into_iter().map(Entry::Cell).collect()),
             CLOSED => Some(Vec::new()),
+            SPENT => decode_spent(&self.payload).map(|spent| vec![Entry::Spent(spent)]),
             _ => None,
         }
     }
@@ -113,6 +125,13 @@ fn decode(mut bytes: &[u8]) -> Option<Vec<Change>> {
         });
     }
     Some(changes)
+}
+
+fn decode_spent(mut bytes: &[u8]) -> Option<CreditSpent> {
+    let boot = BootId(take(&mut bytes)?);
+    let total = u64::from_le_bytes(take(&mut bytes)?);
+    let key_id = std::str::from_utf8(bytes).ok()?.into();
+    Some(CreditSpent { boot, key_id, total })
 }
 
 fn decode_cell(key: CellKey, bytes: &mut &[u8]) -> Option<ParkedCell> {

@@ -32,6 +32,7 @@ pub(super) struct SegmentReader {
     good: u64,
     before_last: u64,
     length: u64,
+    boot: Option<BootId>,
 }
 
 // === impl Segment ===
@@ -56,9 +57,9 @@ impl Segment {
         Ok(Self { file, path, number, bytes: HEADER as u64, torn: false })
     }
 
-    pub(super) fn append(&mut self, record: &Record) -> Result<(), JournalError> {
-        let bytes = record.encode();
-        let written = self.mend().and_then(|()| self.file.write_all(&bytes));
+    /// Appends whole records: all of them or none.
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), JournalError> {
+        let written = self.mend().and_then(|()| self.file.write_all(bytes));
         match written {
             Ok(()) => {
                 self.bytes += bytes.len() as u64;
@@ -116,16 +117,28 @@ impl SegmentReader {
     pub(super) fn open(path: &Path) -> Result<Self, JournalError> {
         let file = File::open(path).map_err(at("open", path))?;
         let length = file.metadata().map_err(at("read", path))?.len();
-        let mut reader =
-            Self { file: BufReader::new(file), path: path.into(), good: 0, before_last: 0, length };
+        let mut reader = Self {
+            file: BufReader::new(file),
+            path: path.into(),
+            good: 0,
+            before_last: 0,
+            length,
+            boot: None,
+        };
         let mut head = [0; HEADER];
         if reader.fill(&mut head)? && header_is_whole(&head) {
             reader.good = HEADER as u64;
+            reader.boot = head[MAGIC.len()..].first_chunk().copied().map(BootId);
         } else {
             // Nothing after a broken header can be trusted to be ours.
             reader.length = length.max(1);
         }
         Ok(reader)
+    }
+
+    /// Who wrote it; `None` when the header does not say.
+    pub(super) fn boot(&self) -> Option<BootId> {
+        self.boot
     }
 
     /// The next whole record; `None` at the end, or where the file stops making sense.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use tempfile::TempDir;
-use tollkeeper_account::{Journal, Recovered};
+use tollkeeper_account::{BootId, Entry, Journal, Recovered};
 use tollkeeper_core::{FixedWindow, Millis, SlidingLog, SlidingWindow, State, TokenBucket};
 use tollkeeper_decide::{CellKey, Change, ParkedCell};
 
@@ -59,12 +59,53 @@ fn state() -> impl Strategy<Value = State> {
     ]
 }
 
-/// Opens a journal and folds what it says.
+/// Opens a journal and folds what it says of cells.
 pub(crate) fn open(dir: &Path) -> (Journal, Recovered, States) {
     let mut states = States::new();
-    let (journal, recovered) =
-        Journal::open(dir, NOW, |change| apply(&mut states, change)).unwrap();
+    let (journal, recovered) = read(dir, |change| apply(&mut states, change));
     (journal, recovered, states)
+}
+
+/// Opens a journal and hands out what it says of cells.
+pub(crate) fn read(dir: &Path, mut each: impl FnMut(Change)) -> (Journal, Recovered) {
+    let cells = |entry| {
+        if let Entry::Cell(change) = entry {
+            each(change);
+        }
+    };
+    opened(|| unlocked(dir)).then(|| Journal::open(dir, NOW, cells).unwrap()).expect("unlocked")
+}
+
+/// A child that another test starts holds our lock until it runs its own program: wait for that moment.
+fn opened(free: impl Fn() -> bool) -> bool {
+    (0..10_000_000).any(|_| {
+        free() || {
+            std::thread::yield_now();
+            false
+        }
+    })
+}
+
+fn unlocked(dir: &Path) -> bool {
+    let Ok(lock) = fs::File::open(dir.join("lock")) else { return true };
+    lock.try_lock().is_ok()
+}
+
+/// What every boot has spent of every key: totals only grow, so the largest counts.
+pub(crate) type Totals = BTreeMap<([u8; 16], String), u64>;
+
+pub(crate) fn totals_after_a_kill(dir: &Path) -> (Recovered, Totals) {
+    let mut totals = Totals::new();
+    let copy = copy_of(dir);
+    let (_, recovered) = Journal::open(copy.path(), NOW, |entry| {
+        if let Entry::Spent(spent) = entry {
+            let BootId(boot) = spent.boot;
+            let total = totals.entry((boot, spent.key_id.to_string())).or_default();
+            *total = spent.total.max(*total);
+        }
+    })
+    .unwrap();
+    (recovered, totals)
 }
 
 /// What another process would find if this one died now. Files that vanish meanwhile are left out.

@@ -6,11 +6,13 @@ use std::process::Command;
 use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tollkeeper_account::Keeper;
+use tollkeeper_account::{JournalError, Keeper, Ledger, SharedJournal};
 use tollkeeper_decide::Cells;
 
-use crate::changes::{files, fixed, found_after_a_kill, open};
+use crate::changes::{NOW, files, fixed, found_after_a_kill, open, totals_after_a_kill};
+use crate::credits::{spendings, spent};
 use crate::keeper::{reopened, spend, start, until, used};
+use crate::node::Node;
 
 /// Runs one of the ignored tests below with the signal ignored that would end it at the limit.
 fn run_alone(test: &str) {
@@ -38,6 +40,16 @@ fn a_write_that_does_not_fit_leaves_nothing_torn() {
 #[test]
 fn a_keeper_on_a_full_disk_says_so_and_mends_the_journal_when_there_is_room() {
     run_alone("full_disk::alone_a_keeper_on_a_full_disk");
+}
+
+#[test]
+fn a_spending_that_could_not_be_written_is_known_until_a_checkpoint_has_it() {
+    run_alone("full_disk::alone_a_spending_that_could_not_be_written");
+}
+
+#[test]
+fn a_checkpoint_with_a_gap_is_not_sealed() {
+    run_alone("full_disk::alone_a_checkpoint_with_a_gap");
 }
 
 #[test]
@@ -94,4 +106,65 @@ fn alone_a_keeper_on_a_full_disk() {
     );
     keeper.stop().unwrap();
     assert!(reopened(dir.path(), 10_000).1);
+}
+
+#[test]
+#[ignore = "limits the whole process; run by the test above"]
+fn alone_a_spending_that_could_not_be_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = Node::new();
+    let journal = SharedJournal::new(open(dir.path()).0);
+    let boot = journal.lock().boot();
+    let ledger = Ledger::new(1).keeping(journal.clone());
+    let cells = Arc::clone(node.decider.cells());
+    let keeper = Keeper::start(journal.clone(), cells, spendings(&node, boot), || NOW).unwrap();
+    until(|| keeper.health().checkpoints() > 0);
+    ledger.record_verified(node.verify(1, 5));
+    assert!(totals_after_a_kill(dir.path()).0.whole);
+
+    // Nothing but the spending is written, so only whoever spends meets the failure.
+    limit_files_to(Some(journal.lock().bytes()));
+    ledger.record_verified(node.verify(1, 3));
+    let (recovered, totals) = totals_after_a_kill(dir.path());
+    assert!(!recovered.whole && recovered.set_aside.is_empty());
+    assert_eq!(totals[&(boot.0, "key_1".to_owned())], 5);
+    until(|| keeper.health().failing());
+
+    limit_files_to(None);
+    until(|| totals_after_a_kill(dir.path()).0.whole);
+    assert_eq!(totals_after_a_kill(dir.path()).1[&(boot.0, "key_1".to_owned())], 8);
+    until(|| !keeper.health().failing());
+    keeper.stop().unwrap();
+}
+
+#[test]
+#[ignore = "limits the whole process; run by the test above"]
+fn alone_a_checkpoint_with_a_gap() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut journal, _, _) = open(dir.path());
+    let note = spent(journal.boot(), "key_1", 5);
+    journal.note_spent(std::slice::from_ref(&note)).unwrap();
+    journal.begin_checkpoint(NOW).unwrap();
+    limit_files_to(Some(journal.bytes()));
+    assert!(journal.note_spent(std::slice::from_ref(&note)).is_err());
+    limit_files_to(None);
+    assert!(journal.has_gap());
+    journal.append(&[fixed(1, 1)]).unwrap();
+    assert!(matches!(journal.seal_checkpoint(), Err(JournalError::Gap)));
+    assert!(!totals_after_a_kill(dir.path()).0.whole);
+
+    journal.begin_checkpoint(NOW).unwrap();
+    journal.note_spent(&[note]).unwrap();
+    let sealed = journal.seal_checkpoint().unwrap();
+    // A failure while the checkpoint settles is one too many as well.
+    limit_files_to(Some(journal.bytes()));
+    assert!(journal.append(&[fixed(2, 2)]).is_err());
+    limit_files_to(None);
+    sealed.settle().unwrap();
+    journal.settled().unwrap();
+    assert!(!totals_after_a_kill(dir.path()).0.whole);
+
+    journal.begin_checkpoint(NOW).unwrap();
+    journal.end_checkpoint().unwrap();
+    assert!(totals_after_a_kill(dir.path()).0.whole);
 }

@@ -5,7 +5,9 @@ use tollkeeper_account::{Journal, JournalError};
 use tollkeeper_core::{LOG_QUOTA_MAX, Millis, SlidingLog, State};
 use tollkeeper_decide::{CellKey, Change, ParkedCell};
 
-use crate::changes::{NOW, States, apply, change, files, fixed, found_after_a_kill, open};
+use crate::changes::{
+    NOW, States, apply, change, files, fixed, found_after_a_kill, open, read as read_all,
+};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -89,7 +91,7 @@ proptest! {
         }
         drop(journal);
         let mut read = Vec::new();
-        let (_, recovered) = Journal::open(dir.path(), NOW, |change| read.push(change)).unwrap();
+        let (_, recovered) = read_all(dir.path(), |change| read.push(change));
         prop_assert_eq!(recovered.changes, read.len() as u64);
         prop_assert_eq!(read, changes);
     }
@@ -105,7 +107,7 @@ fn segments_of_several_processes_are_read_in_order() {
         boots.push(journal.boot());
     }
     let mut read = Vec::new();
-    let (_, recovered) = Journal::open(dir.path(), NOW, |change| read.push(change)).unwrap();
+    let (_, recovered) = read_all(dir.path(), |change| read.push(change));
     let written: Vec<Change> =
         (1..=12).flat_map(|used| [fixed(1, used), fixed(used + 1, 0)]).collect();
     assert_eq!(read, written);
@@ -146,7 +148,7 @@ fn the_largest_states_fit() {
     journal.append(&changes).unwrap();
     drop(journal);
     let mut read = Vec::new();
-    Journal::open(dir.path(), NOW, |change| read.push(change)).unwrap();
+    read_all(dir.path(), |change| read.push(change));
     assert!(read == changes);
 }
 

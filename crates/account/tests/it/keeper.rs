@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tollkeeper_account::{Journal, Keeper};
+use tollkeeper_account::{Keeper, SharedJournal};
 use tollkeeper_core::{Cost, Limit, Quota, State, Width};
 use tollkeeper_decide::{CellAsk, CellHasher, Cells, ParkedCell, Which};
 
-use crate::changes::{NOW, files, found_after_a_kill};
+use crate::changes::{NOW, files, found_after_a_kill, read};
 
 pub(crate) fn ask(identifier: u64, cost: u64) -> CellAsk {
     let limit = Limit::sliding_window(
@@ -32,14 +32,13 @@ pub(crate) fn used(cells: &Cells, identifier: u64) -> u64 {
 pub(crate) fn reopened(dir: &Path, cells_max: usize) -> (Cells, bool) {
     let cells = Cells::new(cells_max);
     let copy = crate::changes::copy_of(dir);
-    let (_, recovered) =
-        Journal::open(copy.path(), NOW, |change| cells.replay(change, NOW)).unwrap();
+    let (_, recovered) = read(copy.path(), |change| cells.replay(change, NOW));
     (cells, recovered.clean)
 }
 
 pub(crate) fn start(dir: &Path, cells: &Arc<Cells>) -> Keeper {
-    let (journal, _) = Journal::open(dir, NOW, |change| cells.replay(change, NOW)).unwrap();
-    Keeper::start(journal, Arc::clone(cells), || NOW).unwrap()
+    let (journal, _) = read(dir, |change| cells.replay(change, NOW));
+    Keeper::start(SharedJournal::new(journal), Arc::clone(cells), Vec::new, || NOW).unwrap()
 }
 
 /// Waits until it is so, and says how long that took.

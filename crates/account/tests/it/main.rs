@@ -9,7 +9,9 @@
 
 mod changes;
 mod corruption;
+mod credits;
 mod full_disk;
 mod journal;
 mod keeper;
 mod ledger;
+mod node;

@@ -7,11 +7,15 @@
     reason = "a test fails by panicking"
 )]
 
+mod access;
+mod admin;
 mod bad_input;
 mod contract;
 mod crowd;
 mod doctor;
 mod durability;
+mod key_commands;
+mod keys;
 mod limit;
 mod program;
 mod start;

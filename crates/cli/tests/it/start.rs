@@ -4,4 +4,4 @@ mod commands;
 mod disk;
 mod refusals;
 mod root_key;
-mod terminal;
+pub(crate) mod terminal;

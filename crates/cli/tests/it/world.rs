@@ -125,6 +125,17 @@ impl Client {
         Ok(Answer { response, json })
     }
 
+    /// The same call under a name of its own: sent again, it must not be done again.
+    pub(crate) fn post_once(&mut self, method: &str, body: &Value, key: &str) -> Answer {
+        let path = format!("/v2/{method}");
+        let headers = [("authorization", &*self.authorization), ("idempotency-key", key)];
+        let body = body.to_string();
+        let response = self.connection.exchange("POST", &path, &headers, body.as_bytes());
+        let response = response.expect("an answer");
+        let json = serde_json::from_slice(&response.body).expect("JSON");
+        Answer { response, json }
+    }
+
     /// The data of a success.
     pub(crate) fn data(&mut self, method: &str, body: &Value) -> Value {
         let mut answer = self.post(method, body);

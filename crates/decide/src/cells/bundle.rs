@@ -1,7 +1,7 @@
 //! Many cells at once: all are locked, checked, and then all are spent from or none.
 
 use smallvec::SmallVec;
-use tollkeeper_core::{Check, Cost, Millis, Settled, State, settle};
+use tollkeeper_core::{Check, Cost, Millis, Settled, State, settle_if};
 
 use super::{CellAsk, Cells, Returned};
 use crate::CellKey;
@@ -21,8 +21,20 @@ impl Cells {
     pub fn spend_all(&self, asks: &[CellAsk], returned: Vec<Returned>, now: Millis) -> Settled {
         if let [ask] = asks {
             let outcome = self.spend(ask, returned, now);
-            return Settled { passed: outcome.admitted(), outcomes: vec![outcome] };
+            let passed = outcome.admitted();
+            return Settled { passed, had_room: passed, outcomes: vec![outcome] };
         }
+        self.spend_all_if(asks, returned, now, || true)
+    }
+
+    /// The same, on one more condition. It is asked under the locks, last, and only when every limit has room.
+    pub fn spend_all_if(
+        &self,
+        asks: &[CellAsk],
+        returned: Vec<Returned>,
+        now: Millis,
+        condition: impl FnOnce() -> bool,
+    ) -> Settled {
         // Locks are taken in ascending order, everywhere: two bundles can wait for each other, never in a circle.
         let mut order: SmallVec<[usize; 8]> =
             asks.iter().map(|ask| self.shard_of(ask.key)).collect();
@@ -37,7 +49,7 @@ impl Cells {
         }
         let LinedUp { checks, mut states } =
             line_up(asks, |key| held[place(key)].state(key).cloned());
-        let settled = settle(&checks, &mut states, now);
+        let settled = settle_if(&checks, &mut states, now, condition);
         if settled.passed {
             for (slot, state) in states.into_iter().enumerate() {
                 // The last that spent knows what is left. Where all only looked there is nothing to keep.

@@ -4,9 +4,17 @@
 #![cfg(not(feature = "shuttle"))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod bank;
+mod keys;
 mod memory;
 mod model;
+mod purse;
+mod purse_model;
+mod purse_return;
+mod purse_world;
 mod swr;
 mod threads;
+mod verify;
+mod verify_limits;
 mod warm;
 mod world;

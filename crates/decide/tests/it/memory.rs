@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::Semaphore;
-use tollkeeper_core::{Millis, Override, Permissions, Quota, Width};
+use tollkeeper_core::{KeyRecord, Millis, Override, Permissions, Quota, Width};
 use tollkeeper_decide::{
-    CellKey, Directory, KeyHash, Loading, NamespaceRecord, OriginError, ParkedCell, RootKey, Shelf,
-    Tenant, Which,
+    CellKey, Directory, KeyHash, KeyHashes, Loading, NamespaceRecord, OriginError, ParkedCell,
+    RootKey, Shelf, Tenant, Which,
 };
 
 #[derive(Clone, Debug)]
@@ -37,17 +37,31 @@ pub(crate) struct MemoryDirectory(Arc<DirectoryInner>);
 #[derive(Debug, Default)]
 struct DirectoryInner {
     namespaces: Mutex<Vec<NamespaceRecord>>,
+    keys: Mutex<HashMap<KeyHash, KeyRecord>>,
     failing: AtomicBool,
     loads: AtomicUsize,
 }
 
 pub(crate) fn tenant() -> Tenant {
-    Tenant { id: "ws_1".into(), slug: "acme".into(), enabled: true }
+    Tenant {
+        id: "ws_1".into(),
+        slug: "acme".into(),
+        enabled: true,
+        has_imports: false,
+        requests_per_minute: None,
+    }
 }
 
 pub(crate) fn root_key(grants: &[&str]) -> Arc<RootKey> {
     let permissions: Permissions = grants.iter().copied().collect();
-    Arc::new(RootKey { id: "rk_1".into(), tenant: tenant(), permissions, enabled: true })
+    Arc::new(RootKey {
+        id: "rk_1".into(),
+        tenant: tenant(),
+        permissions,
+        enabled: true,
+        expires: None,
+        operator: false,
+    })
 }
 
 pub(crate) fn override_of(identifier: &str, quota: u64, width_ms: u64) -> Override {
@@ -185,6 +199,10 @@ impl MemoryDirectory {
         self.0.namespaces.lock().unwrap().push(record);
     }
 
+    pub(crate) fn add_key(&self, hash: KeyHash, record: KeyRecord) {
+        self.0.keys.lock().unwrap().insert(hash, record);
+    }
+
     pub(crate) fn fail(&self, failing: bool) {
         self.0.failing.store(failing, Ordering::Relaxed);
     }
@@ -201,6 +219,14 @@ impl MemoryDirectory {
 impl Directory for MemoryDirectory {
     fn root_key(&self, _: KeyHash) -> Loading<Option<RootKey>> {
         Box::pin(async { Ok(None) })
+    }
+
+    fn key(&self, hashes: KeyHashes) -> Loading<Option<KeyRecord>> {
+        self.0.loads.fetch_add(1, Ordering::Relaxed);
+        let keys = self.0.keys.lock().unwrap();
+        let found = keys.get(&hashes.ours).or_else(|| keys.get(&hashes.imported)).cloned();
+        let failing = self.0.failing.load(Ordering::Relaxed);
+        Box::pin(async move { if failing { Err(OriginError::new("off")) } else { Ok(found) } })
     }
 
     fn namespace(&self, tenant_id: &str, name_or_id: &str) -> Loading<Option<NamespaceRecord>> {

@@ -10,6 +10,7 @@ use tollkeeper_decide::{
     Limited, Missing, RootKey, Warm, WarmError, Which,
 };
 
+use crate::bank::{MemoryBank, ports};
 use crate::memory::{Hold, MemoryDirectory, MemoryShelf, override_of, root_key, tenant};
 use crate::world::settle_down;
 
@@ -27,8 +28,7 @@ fn node(cells_max: usize) -> Node {
     let decider = Decider::new(
         Arc::new(Cells::new(cells_max)),
         CellHasher::new([9; 16]),
-        Arc::new(directory.clone()),
-        Arc::new(shelf.clone()),
+        ports(&directory, &shelf, &MemoryBank::default()),
         LIFETIME,
         Handle::current(),
     );
@@ -141,7 +141,7 @@ async fn a_changed_override_counts_from_the_forget_on() {
     assert_eq!(node.limit(&[check("api", "id", 10, 1)]).await.limits[0].limit, sliding(10));
     node.directory.replace("api", vec![override_of("id", 3, 60_000)]);
     assert_eq!(node.limit(&[check("api", "id", 10, 1)]).await.limits[0].limit, sliding(10));
-    node.decider.forget_namespace(&tenant(), &["api", "rlns_api"]);
+    node.decider.forget_namespace(&tenant().id, &["api", "rlns_api"]);
     // The same algorithm and width: the new limit goes on counting where the old one was.
     let one = node.limit(&[check("api", "id", 10, 1)]).await.limits.remove(0);
     assert_eq!((one.limit, one.outcome.remaining), (sliding(3), 0));

@@ -13,6 +13,7 @@ use tollkeeper_decide::{
     OriginError, RootKey, Warm, Which,
 };
 
+use crate::bank::{MemoryBank, ports};
 use crate::memory::{Hold, MemoryDirectory, MemoryShelf, override_of, root_key, tenant};
 
 pub(crate) const NAMESPACES: [&str; 2] = ["plain", "ruled"];
@@ -284,8 +285,7 @@ fn decider(cells: Arc<Cells>, directory: &MemoryDirectory, shelf: &MemoryShelf) 
     Arc::new(Decider::new(
         cells,
         CellHasher::new([9; 16]),
-        Arc::new(directory.clone()),
-        Arc::new(shelf.clone()),
+        ports(directory, shelf, &MemoryBank::default()),
         lifetime,
         Handle::current(),
     ))

@@ -8,6 +8,7 @@ use tollkeeper_core::Millis;
 use tollkeeper_decide::RootKey;
 use tollkeeper_wire::{FieldError, Request, parse};
 
+use super::throttle::TenantStanding;
 use super::timing::Timing;
 use crate::app::App;
 use crate::clock::Stamp;
@@ -23,6 +24,10 @@ pub struct Call<'a> {
     /// Read once, when the request came in; everything in it happens at this moment.
     pub now: Millis,
     pub timing: Timing,
+    /// Who asks, where that is needed more than once.
+    caller: Option<Arc<RootKey>>,
+    /// Where the caller's tenant stands, if its calls are bounded.
+    pub tenant: Option<TenantStanding>,
 }
 
 // === impl Call ===
@@ -35,7 +40,8 @@ impl<'a> Call<'a> {
         id: RequestId,
         start: Stamp,
     ) -> Self {
-        Self { app, headers, body, id, now: app.clock.at(start), timing: Timing::from(start) }
+        let (now, timing) = (app.clock.at(start), Timing::from(start));
+        Self { app, headers, body, id, now, timing, caller: None, tenant: None }
     }
 
     /// The body as this endpoint takes it, or everything that is wrong with the request. Comes before
@@ -55,6 +61,9 @@ impl<'a> Call<'a> {
 
     /// The root key that asks. Its text is hashed here and goes no further.
     pub async fn caller(&mut self) -> Result<Arc<RootKey>, Refusal> {
+        if let Some(caller) = &self.caller {
+            return Ok(Arc::clone(caller));
+        }
         let key_text = self.bearer()?;
         self.timing.restart();
         let hash = self.app.keyring.hash(key_text);
@@ -62,13 +71,28 @@ impl<'a> Call<'a> {
         let mut see = |cache, freshness| timing.note(tally, cache, freshness);
         let found = self.app.decider.root_key(hash, self.now, &mut see).await?;
         let caller = found.ok_or(Refusal::KeyUnknown)?;
+        if caller.expires.is_some_and(|expires| expires <= self.now) {
+            return Err(Refusal::KeyUnknown);
+        }
         if !caller.enabled {
             return Err(Refusal::KeyDisabled);
         }
         if !caller.tenant.enabled {
             return Err(Refusal::TenantDisabled);
         }
+        self.count(&caller)?;
         Ok(caller)
+    }
+
+    /// Whoever asks again gets this one, and is not counted twice.
+    pub fn settle_caller(&mut self, caller: &Arc<RootKey>) {
+        self.caller = Some(Arc::clone(caller));
+    }
+
+    fn count(&mut self, caller: &RootKey) -> Result<(), Refusal> {
+        let Some(per_minute) = caller.tenant.requests_per_minute else { return Ok(()) };
+        self.tenant = self.app.throttles.call(&caller.tenant.id, per_minute, self.now);
+        self.tenant.and_then(|standing| standing.refusal()).map_or(Ok(()), Err)
     }
 
     fn bearer(&self) -> Result<&'a [u8], Refusal> {

@@ -1,7 +1,7 @@
 //! Header fields that tell a client where it stands: `X-RateLimit-*`, `Retry-After`, and the IETF draft's
 //! `RateLimit` and `RateLimit-Policy`. Each dialect of the draft is a writer of its own; today that is draft 11.
 
-use tollkeeper_core::{Algorithm, Millis, Outcome, Window};
+use tollkeeper_core::{Algorithm, Limit, Millis, Outcome, Window};
 use tollkeeper_decide::LimitedOne;
 
 /// Where one limit stands, in the units that headers speak.
@@ -19,8 +19,12 @@ pub struct Standing<'a> {
 
 impl<'a> Standing<'a> {
     pub fn new(policy: &'a str, one: &'a LimitedOne, now: Millis) -> Self {
-        let (quota, width_s) = (one.limit.quota.get(), width_s(one.limit.algorithm));
-        Self { policy, outcome: &one.outcome, quota, width_s, now }
+        Self::of(policy, &one.outcome, &one.limit, now)
+    }
+
+    pub fn of(policy: &'a str, outcome: &'a Outcome, limit: &Limit, now: Millis) -> Self {
+        let (quota, width_s) = (limit.quota.get(), width_s(limit.algorithm));
+        Self { policy, outcome, quota, width_s, now }
     }
 
     /// Whole seconds, rounded up, and only on a denial that time can heal.
@@ -87,7 +91,7 @@ pub fn write_number(number: u64, out: &mut Vec<u8>) {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
-    use tollkeeper_core::{Admission, Limit, Quota, Width};
+    use tollkeeper_core::{Admission, Quota, Width};
 
     use super::*;
 

@@ -56,7 +56,7 @@ struct Readings {
 }
 
 /// By the index that `CacheName` and `Freshness` have.
-const CACHES: [&str; 2] = ["root_key", "namespace"];
+const CACHES: [&str; 3] = ["root_key", "namespace", "key"];
 const FRESHNESS: [&str; 3] = ["fresh", "stale", "miss"];
 
 // === impl Readings ===

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::route::{Answers, ROUTES, Route, Takes};
+use super::route::{Answers, OPERATOR, Route, Takes, routes};
 
 /// Made once: it depends on nothing but this binary.
 static DOCUMENT: LazyLock<String> = LazyLock::new(|| document().to_string());
@@ -15,7 +15,7 @@ pub fn text() -> &'static str {
 
 fn document() -> Value {
     let paths: serde_json::Map<String, Value> =
-        ROUTES.iter().map(|route| (route.path.to_owned(), path_item(route))).collect();
+        routes().map(|route| (route.path.to_owned(), path_item(route))).collect();
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -43,7 +43,10 @@ fn path_item(route: &Route) -> Value {
     }
     if let Some(permission) = route.permission {
         operation["security"] = json!([{ "rootKey": [] }]);
-        operation["description"] = json!(format!("Needs the permission `{permission}`."));
+        operation["description"] = match permission {
+            OPERATOR => json!("Needs the operator's own root key."),
+            permission => json!(format!("Needs the permission `{permission}`.")),
+        };
     }
     json!({ route.method().as_str().to_lowercase(): operation })
 }
@@ -54,6 +57,11 @@ fn responses(route: &Route) -> Value {
         Answers::Page(shape) => {
             envelope(&json!({ "type": "array", "items": shape.json_schema() }), true)
         }
+        Answers::Done => json!({
+            "type": "object",
+            "required": ["meta"],
+            "properties": { "meta": { "$ref": "#/components/schemas/Meta" } },
+        }),
         Answers::Plain(kind) => {
             return json!({ "200": { "description": "OK", "content": { kind: {} } } });
         }
@@ -64,23 +72,30 @@ fn responses(route: &Route) -> Value {
     if route.permission.is_some() {
         for (status, description) in FAILURES {
             let schema = json!({ "$ref": "#/components/schemas/Failure" });
-            responses[status] = json!({ "description": description, "content": { "application/json": { "schema": schema } } });
+            let problem = status == "429" || matches!(route.answers, Answers::Done);
+            let kind = if problem { "application/problem+json" } else { "application/json" };
+            let content = json!({ kind: { "schema": schema } });
+            responses[status] = json!({ "description": description, "content": content });
         }
     }
     responses
 }
 
 /// What any authenticated call may be refused with.
-const FAILURES: [(&str, &str); 10] = [
+const FAILURES: [(&str, &str); 11] = [
     ("400", "The request is malformed; `errors` names everything that is wrong."),
     ("401", "The root key is unknown."),
     ("403", "The root key lacks a permission, or is disabled."),
     ("404", "What the request names does not exist."),
     ("408", "The body did not arrive in time."),
-    ("409", "The Idempotency-Key was used with another body."),
+    ("409", "There is one of that name, or the Idempotency-Key belongs to another request."),
     ("410", "The namespace was deleted."),
-    ("412", "Something else has to be done first; the text says what."),
+    (
+        "412",
+        "What the request needs is not so: a limit that is not stored, a project that is protected.",
+    ),
     ("413", "The body is too large."),
+    ("429", "Too many calls of this workspace, or too many changes by this root key."),
     ("503", "Storage did not answer; nothing was spent."),
 ];
 
@@ -138,7 +153,7 @@ mod tests {
     #[test]
     fn the_document_describes_every_route_and_refuses_unknown_fields() {
         let document: Value = serde_json::from_str(text()).unwrap();
-        assert_eq!(document["paths"].as_object().unwrap().len(), ROUTES.len());
+        assert_eq!(document["paths"].as_object().unwrap().len(), routes().count());
         let body = &document["paths"]["/v2/ratelimit.limit"]["post"]["requestBody"]["content"];
         let schema = &body["application/json"]["schema"];
         assert_eq!(schema["additionalProperties"], json!(false));

@@ -130,7 +130,7 @@ async fn stored<T: Send + 'static>(
 }
 
 fn forget(call: &Call<'_>, caller: &RootKey, namespace: &Namespace) {
-    call.app.decider.forget_namespace(&caller.tenant, &[&namespace.name, &namespace.id]);
+    call.app.decider.forget_namespace(&caller.tenant.id, &[&namespace.name, &namespace.id]);
 }
 
 fn owned(caller: &RootKey, namespace: &Namespace, identifier: &str) -> (String, String, String) {

@@ -5,7 +5,7 @@ use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::Full;
 use serde::Serialize;
-use tollkeeper_wire::{Failure, Pagination, Success};
+use tollkeeper_wire::{Done, Failure, Pagination, Success};
 
 use super::fields::{Standing, write_number};
 use super::timing::Timing;
@@ -14,9 +14,9 @@ use crate::status::Refusal;
 
 pub type Reply = Response<Full<Bytes>>;
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// Clients tell a 429 by this type, and every other refusal by plain JSON.
-const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+pub const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
@@ -70,11 +70,26 @@ impl Sheet {
         self.finish(StatusCode::OK, JSON, &Success::new(id.as_str(), data))
     }
 
+    /// `meta` and nothing else.
+    pub fn done(self, id: RequestId) -> Reply {
+        self.finish(StatusCode::OK, JSON, &Done::new(id.as_str()))
+    }
+
+    /// An answer that was given before, word for word.
+    pub fn again(body: Vec<u8>) -> Reply {
+        let mut reply = Response::new(Full::new(Bytes::from(body)));
+        reply.headers_mut().insert(CONTENT_TYPE, JSON);
+        reply
+    }
+
     pub fn page<T: Serialize>(self, id: RequestId, data: T, pagination: Pagination) -> Reply {
         self.finish(StatusCode::OK, JSON, &Success::new(id.as_str(), data).paged(pagination))
     }
 
-    pub fn failure(self, id: RequestId, refusal: Refusal) -> Reply {
+    pub fn failure(mut self, id: RequestId, refusal: Refusal) -> Reply {
+        if let Some(seconds) = refusal.retry_after_s() {
+            self.header(RETRY_AFTER, |out| write_number(seconds, out));
+        }
         let status = refusal.status();
         let allowed = match &refusal {
             Refusal::WrongMethod { allowed } => Some(HeaderValue::from_static(allowed)),

@@ -1,9 +1,26 @@
 //! The table of routes: what there is, what it takes, what it answers, and which permission it needs.
 //! Dispatch, the OpenAPI document and the tests of access all read this one table.
 
+mod apis;
+mod identities;
+mod keys;
+mod limits;
+mod permissions;
+mod probes;
+mod projects;
+mod root_keys;
+mod tenants;
+
 use http::Method;
-use tollkeeper_wire as wire;
-use wire::{Described, Shape};
+use tollkeeper_wire::{Described, Shape};
+
+pub use apis::ApiCall;
+pub use identities::IdentityCall;
+pub use keys::KeyCall;
+pub use permissions::{PermissionCall, RoleCall};
+pub use projects::ProjectCall;
+pub use root_keys::RootKeyCall;
+pub use tenants::{OPERATOR, TenantCall};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
@@ -14,6 +31,15 @@ pub struct Route {
     pub about: &'static str,
     pub takes: Takes,
     pub answers: Answers,
+    pub effect: Effect,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Reads or decides. Calls that spend remember their own retries.
+    Asks,
+    /// Changes what is stored: limited per root key, and done once per `Idempotency-Key`.
+    Changes,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -29,11 +55,14 @@ pub enum Answers {
     Page(Shape),
     /// Something that is not in the envelope.
     Plain(&'static str),
+    /// `meta` alone.
+    Done,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Endpoint {
     Limit,
+    VerifyKey,
     MultiLimit,
     SetOverride,
     GetOverride,
@@ -42,6 +71,14 @@ pub enum Endpoint {
     DeleteNamespace,
     Peek,
     Reset,
+    Keys(KeyCall),
+    Apis(ApiCall),
+    Projects(ProjectCall),
+    Tenants(TenantCall),
+    Identities(IdentityCall),
+    Permissions(PermissionCall),
+    Roles(RoleCall),
+    RootKeys(RootKeyCall),
     Liveness,
     Livez,
     Readyz,
@@ -50,96 +87,21 @@ pub enum Endpoint {
 }
 
 /// In the order of how often they are asked for: dispatch walks from the top.
-pub const ROUTES: &[Route] = &[
-    post::<wire::LimitRequest<'static>>(
-        "/v2/ratelimit.limit",
-        Endpoint::Limit,
-        "ratelimit.<namespace id|*>.limit",
-        "Spend from one limit. A denial is 200 with `success: false`. Unknown namespaces are made.",
-        Answers::Data(wire::LimitReply::SHAPE),
-    ),
-    post::<wire::MultiLimitRequest<'static>>(
-        "/v2/ratelimit.multiLimit",
-        Endpoint::MultiLimit,
-        "ratelimit.<namespace id|*>.limit",
-        "Spend from many limits, all or nothing.",
-        Answers::Data(wire::MultiLimitReply::SHAPE),
-    ),
-    post::<wire::PeekRequest<'static>>(
-        "/v2/limits.peek",
-        Endpoint::Peek,
-        "limits.*.peek",
-        "Look at a counter without spending.",
-        Answers::Data(wire::PeekReply::SHAPE),
-    ),
-    post::<wire::ResetRequest<'static>>(
-        "/v2/limits.reset",
-        Endpoint::Reset,
-        "limits.*.reset",
-        "Set the counters of one identifier, or of a whole namespace, back.",
-        Answers::Data(wire::ResetReply::SHAPE),
-    ),
-    post::<wire::SetOverrideRequest<'static>>(
-        "/v2/ratelimit.setOverride",
-        Endpoint::SetOverride,
-        "ratelimit.<namespace id|*>.set_override",
-        "Set a limit over the one that callers send, for an identifier or a pattern.",
-        Answers::Data(wire::SetOverrideReply::SHAPE),
-    ),
-    post::<wire::GetOverrideRequest<'static>>(
-        "/v2/ratelimit.getOverride",
-        Endpoint::GetOverride,
-        "ratelimit.<namespace id|*>.read_override",
-        "The override that counts for an identifier.",
-        Answers::Data(wire::OverrideReply::SHAPE),
-    ),
-    post::<wire::ListOverridesRequest<'static>>(
-        "/v2/ratelimit.listOverrides",
-        Endpoint::ListOverrides,
-        "ratelimit.<namespace id|*>.read_override",
-        "All overrides of a namespace, page by page.",
-        Answers::Page(wire::OverrideReply::SHAPE),
-    ),
-    post::<wire::DeleteOverrideRequest<'static>>(
-        "/v2/ratelimit.deleteOverride",
-        Endpoint::DeleteOverride,
-        "ratelimit.<namespace id|*>.delete_override",
-        "Delete the override of exactly this identifier.",
-        Answers::Data(wire::Empty::SHAPE),
-    ),
-    post::<wire::DeleteNamespaceRequest<'static>>(
-        "/v2/ratelimit.deleteNamespace",
-        Endpoint::DeleteNamespace,
-        "ratelimit.<namespace id|*>.delete_namespace",
-        "Delete a namespace. Its name answers 410 from then on.",
-        Answers::Data(wire::Empty::SHAPE),
-    ),
-    get(
-        "/v2/liveness",
-        Endpoint::Liveness,
-        "Is the server there?",
-        Answers::Data(wire::LivenessReply::SHAPE),
-    ),
-    get(
-        "/livez",
-        Endpoint::Livez,
-        "Is the process alive? Never asks a dependency.",
-        Answers::Plain("text/plain"),
-    ),
-    get(
-        "/readyz",
-        Endpoint::Readyz,
-        "May traffic be sent here? 503 while starting and while draining.",
-        Answers::Plain("text/plain"),
-    ),
-    get(
-        "/metrics",
-        Endpoint::Metrics,
-        "Metrics in the OpenMetrics text format.",
-        Answers::Plain(METRICS_TYPE),
-    ),
-    get("/openapi.json", Endpoint::OpenApi, "This document.", Answers::Plain("application/json")),
+const GROUPS: &[&[Route]] = &[
+    limits::ROUTES,
+    keys::ROUTES,
+    apis::ROUTES,
+    identities::ROUTES,
+    permissions::ROUTES,
+    projects::ROUTES,
+    root_keys::ROUTES,
+    tenants::ROUTES,
+    probes::ROUTES,
 ];
+
+pub fn routes() -> impl Iterator<Item = &'static Route> {
+    GROUPS.iter().copied().flatten()
+}
 
 pub const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -147,7 +109,7 @@ pub const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 
 impl Route {
     pub fn find(path: &str) -> Option<&'static Self> {
-        ROUTES.iter().find(|route| route.path == path)
+        routes().find(|route| route.path == path)
     }
 
     pub fn method(&self) -> Method {
@@ -184,7 +146,19 @@ const fn post<T: Described>(
         about,
         takes: Takes::Body(T::SHAPE),
         answers,
+        effect: Effect::Asks,
     }
+}
+
+/// A call that changes what is stored.
+const fn change<T: Described>(
+    path: &'static str,
+    endpoint: Endpoint,
+    permission: &'static str,
+    about: &'static str,
+    answers: Answers,
+) -> Route {
+    Route { effect: Effect::Changes, ..post::<T>(path, endpoint, permission, about, answers) }
 }
 
 const fn get(
@@ -193,7 +167,15 @@ const fn get(
     about: &'static str,
     answers: Answers,
 ) -> Route {
-    Route { path, endpoint, permission: None, about, takes: Takes::Nothing, answers }
+    Route {
+        path,
+        endpoint,
+        permission: None,
+        about,
+        takes: Takes::Nothing,
+        answers,
+        effect: Effect::Asks,
+    }
 }
 
 #[cfg(test)]
@@ -202,18 +184,13 @@ mod tests {
 
     #[test]
     fn every_path_stands_in_the_table_once() {
-        for (at, route) in ROUTES.iter().enumerate() {
-            assert!(
-                ROUTES[at + 1..].iter().all(|other| other.path != route.path),
-                "{}",
-                route.path
-            );
-        }
+        let mut seen = std::collections::HashSet::new();
+        assert_eq!(routes().find(|route| !seen.insert(route.path)).map(|route| route.path), None);
     }
 
     #[test]
     fn every_route_with_a_body_needs_a_permission() {
-        for route in ROUTES {
+        for route in routes() {
             assert_eq!(
                 matches!(route.takes, Takes::Body(_)),
                 route.permission.is_some(),

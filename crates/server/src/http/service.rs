@@ -1,21 +1,24 @@
 //! From a request to its reply: find the route, read the body, call the handler, count the answer.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::Request;
-use http::header::{CONNECTION, HeaderMap, HeaderValue, TRANSFER_ENCODING};
+use http::header::{CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue, TRANSFER_ENCODING};
 use hyper::body::{Body, Incoming};
 
 use super::call::Call;
-use super::reply::{Reply, Sheet, plain};
-use super::route::{Endpoint, Route};
-use super::{body, health, limits, metrics, openapi, overrides, ratelimit};
+use super::reply::{JSON, PROBLEM_JSON, Reply, Sheet, plain};
+use super::route::{Answers, Effect, Endpoint, Route};
+use super::{apis, identities, keys, permissions, projects, roles, root_keys, tenants};
+use super::{body, changes, health, limits, metrics, openapi, overrides, ratelimit, verify};
 use crate::app::App;
 use crate::clock::Stamp;
 use crate::ids::RequestId;
 use crate::status::Refusal;
 
 /// Answers any request; every way out is counted.
-pub async fn answer(app: &App, request: Request<Incoming>) -> Reply {
+pub async fn answer(app: &Arc<App>, request: Request<Incoming>) -> Reply {
     let id = app.ids.next();
     let reply = match dispatch(app, request, id).await {
         Ok(reply) => reply,
@@ -39,7 +42,11 @@ fn refused(sheet: Sheet, id: RequestId, refusal: Refusal) -> Reply {
     reply
 }
 
-async fn dispatch(app: &App, request: Request<Incoming>, id: RequestId) -> Result<Reply, Refusal> {
+async fn dispatch(
+    app: &Arc<App>,
+    request: Request<Incoming>,
+    id: RequestId,
+) -> Result<Reply, Refusal> {
     let (head, body) = request.into_parts();
     if body.size_hint().exact().is_none() && !is_chunked_once(&head.headers) {
         return Err(Refusal::BodyUnreadable);
@@ -62,14 +69,55 @@ async fn dispatch(app: &App, request: Request<Incoming>, id: RequestId) -> Resul
     let body: Bytes = body::read(body).await?;
     // The moment the request is whole: what comes before it is the network's time, not ours.
     let start = Stamp::now();
-    let mut call = Call::new(app, &head.headers, &body, id, start);
-    let reply = handle(route.endpoint, &mut call).await.unwrap_or_else(|refusal| {
-        let mut sheet = Sheet::new();
-        sheet.timing(&call.timing);
-        refused(sheet, id, refusal)
-    });
+    let reply = match route.effect {
+        Effect::Asks => serve(route, Call::new(app, &head.headers, &body, id, start)).await,
+        Effect::Changes => to_its_end(app, route, head.headers, body, id, start).await?,
+    };
     app.ledger.page().decisions.observe_ns(Stamp::now().nanos_since(start));
     Ok(reply)
+}
+
+/// A change that has begun is finished and remembered also when the client leaves: its retry must find the answer.
+async fn to_its_end(
+    app: &Arc<App>,
+    route: &'static Route,
+    headers: HeaderMap,
+    body: Bytes,
+    id: RequestId,
+    start: Stamp,
+) -> Result<Reply, Refusal> {
+    let app = Arc::clone(app);
+    let change = async move { serve(route, Call::new(&app, &headers, &body, id, start)).await };
+    tokio::spawn(change).await.map_err(|error| Refusal::Unexpected(error.to_string()))
+}
+
+/// The two calls whose clients know every refusal, a 429 too, by plain JSON.
+const PLAIN_PROBLEMS: [&str; 2] =
+    ["/v2/permissions.updatePermission", "/v2/permissions.updateRole"];
+
+/// One call, answered or refused.
+async fn serve(route: &'static Route, mut call: Call<'_>) -> Reply {
+    let outcome = match route.effect {
+        Effect::Asks => handle(route.endpoint, &mut call).await,
+        Effect::Changes => Box::pin(changes::answer(route, &mut call)).await,
+    };
+    let mut reply = outcome.unwrap_or_else(|refusal| {
+        let mut sheet = Sheet::new();
+        sheet.timing(&call.timing);
+        let mut reply = refused(sheet, call.id, refusal);
+        // Where an answer is `meta` alone, clients know every refusal by the type of problems.
+        if matches!(route.answers, Answers::Done) {
+            reply.headers_mut().insert(CONTENT_TYPE, PROBLEM_JSON);
+        }
+        if PLAIN_PROBLEMS.contains(&route.path) {
+            reply.headers_mut().insert(CONTENT_TYPE, JSON);
+        }
+        reply
+    });
+    if let Some(tenant) = &call.tenant {
+        tenant.write(reply.headers_mut());
+    }
+    reply
 }
 
 /// A body of undeclared length is chunked, once, or (over HTTP/2) needs no coding. Of any other coding others on
@@ -81,10 +129,11 @@ fn is_chunked_once(headers: &HeaderMap) -> bool {
     plain && codings.next().is_none()
 }
 
-/// The hot call in place, all others in a box: every request would otherwise carry the room of the largest.
-async fn handle(endpoint: Endpoint, call: &mut Call<'_>) -> Result<Reply, Refusal> {
+/// The hot calls in place, all others in a box: every request would otherwise carry the room of the largest.
+pub async fn handle(endpoint: Endpoint, call: &mut Call<'_>) -> Result<Reply, Refusal> {
     match endpoint {
         Endpoint::Limit => ratelimit::limit(call).await,
+        Endpoint::VerifyKey => verify::verify(call).await,
         other => Box::pin(handle_rare(other, call)).await,
     }
 }
@@ -92,6 +141,7 @@ async fn handle(endpoint: Endpoint, call: &mut Call<'_>) -> Result<Reply, Refusa
 async fn handle_rare(endpoint: Endpoint, call: &mut Call<'_>) -> Result<Reply, Refusal> {
     match endpoint {
         Endpoint::Limit => ratelimit::limit(call).await,
+        Endpoint::VerifyKey => verify::verify(call).await,
         Endpoint::MultiLimit => ratelimit::multi_limit(call).await,
         Endpoint::Peek => limits::peek(call).await,
         Endpoint::Reset => limits::reset(call).await,
@@ -100,6 +150,14 @@ async fn handle_rare(endpoint: Endpoint, call: &mut Call<'_>) -> Result<Reply, R
         Endpoint::ListOverrides => overrides::list(call).await,
         Endpoint::DeleteOverride => overrides::delete(call).await,
         Endpoint::DeleteNamespace => overrides::delete_namespace(call).await,
+        Endpoint::Keys(which) => keys::handle(which, call).await,
+        Endpoint::Apis(which) => apis::handle(which, call).await,
+        Endpoint::Projects(which) => projects::handle(which, call).await,
+        Endpoint::Tenants(which) => tenants::handle(which, call).await,
+        Endpoint::Identities(which) => identities::handle(which, call).await,
+        Endpoint::Permissions(which) => permissions::handle(which, call).await,
+        Endpoint::Roles(which) => roles::handle(which, call).await,
+        Endpoint::RootKeys(which) => root_keys::handle(which, call).await,
         Endpoint::Liveness
         | Endpoint::Livez
         | Endpoint::Readyz

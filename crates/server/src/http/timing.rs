@@ -56,8 +56,9 @@ impl Read {
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"cache_swr{cache=");
         out.extend_from_slice(match self.cache {
-            CacheName::RootKey => b"root_key",
-            CacheName::Namespace => b"namespace",
+            CacheName::RootKey => b"root_key".as_slice(),
+            CacheName::Namespace => b"namespace".as_slice(),
+            CacheName::Key => b"key",
         });
         out.extend_from_slice(match self.freshness {
             Freshness::Fresh => b",status=fresh}=".as_slice(),

@@ -36,10 +36,11 @@ pub struct Settings {
 }
 
 /// Where the durable records are.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Database {
     Sqlite { path: PathBuf },
+    Postgres { url: Redacted<String>, replica: Option<Redacted<String>> },
 }
 
 /// Where limits are counted.
@@ -127,13 +128,8 @@ impl Sheet<'_> {
     fn check_unbuilt(&mut self) {
         const REDIS: &[&str] =
             &["redis", "rediss", "redis-sentinel", "redis-cluster", "redis-ring"];
-        let replica = |text: &str| {
-            let postgres = syntax::has_scheme(text, &["postgres", "postgresql"]);
-            postgres.or_else(|| syntax::sqlite(text).map(|_| ()))
-        };
         self.optional("grpc_listen", syntax::address_or_off);
         self.optional("resp_listen", syntax::address_or_off);
-        self.optional("database_replica_url", replica);
         self.optional("redis_url", |text| syntax::has_scheme(text, REDIS));
         self.optional("envoy_config", syntax::path);
         self.optional("flush_seconds", |text| syntax::whole(text, &(1..=86_400)));
@@ -145,19 +141,45 @@ impl Sheet<'_> {
         self.optional("archive_url", |text| syntax::has_scheme(text, &["file", "s3"]));
     }
 
-    /// PostgreSQL is refused, not ignored: falling back to a local file would put keys where nobody looks for them.
     fn database(&mut self, data_dir: Option<&Path>) -> Option<Database> {
         if self.raw.text("database_url").is_some_and(syntax::is_postgres) {
-            let expected =
-                "sqlite:PATH or nothing, because PostgreSQL is not built in this version yet";
-            self.refuse("database_url", "a PostgreSQL address", expected);
-            return None;
+            return self.postgres();
+        }
+        if self.replica()?.is_some() {
+            let expected = "nothing, because SQLite has no replica";
+            self.refuse("database_replica_url", "an address", expected);
         }
         let path = match self.optional("database_url", syntax::sqlite)? {
             Some(path) => path,
             None => data_dir?.join("tollkeeper.db"),
         };
         Some(Database::Sqlite { path })
+    }
+
+    /// Many nodes share one database, so none may make up a secret of its own.
+    fn postgres(&mut self) -> Option<Database> {
+        let address = |text: &str| {
+            syntax::has_scheme(text, &["postgres", "postgresql"])
+                .map(|()| Redacted::new(text.to_owned()))
+        };
+        let url = self.optional("database_url", address)?;
+        let replica = self.replica()?;
+        if !self.raw.is_given("secret") {
+            let expected = "at least 32 characters, the same on every node of this database";
+            self.refuse("secret", "nothing", expected);
+        }
+        Some(Database::Postgres { url: url?, replica })
+    }
+
+    #[allow(
+        clippy::option_option,
+        reason = "as `optional` has it: a problem, or a setting without a value"
+    )]
+    fn replica(&mut self) -> Option<Option<Redacted<String>>> {
+        self.optional("database_replica_url", |text| {
+            syntax::has_scheme(text, &["postgres", "postgresql"])
+                .map(|()| Redacted::new(text.to_owned()))
+        })
     }
 
     fn mode(&mut self) -> Option<Mode> {

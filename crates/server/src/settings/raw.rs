@@ -160,7 +160,8 @@ fn environment_layer(env: &[(String, String)], problems: &mut Problems) -> Layer
 /// beside it, under our prefix. Refusing those would keep the server from starting where it is most at home.
 fn is_service_link(name: &str, text: &str) -> bool {
     let numbered_port = |rest: &str| rest.starts_with(|first: char| first.is_ascii_digit());
-    name.ends_with("_SERVICE_HOST")
+    name == "TOLLKEEPER_KEY"
+        || name.ends_with("_SERVICE_HOST")
         || name.contains("_SERVICE_PORT")
         || (name.ends_with("_PORT") && text.contains("://"))
         || name.split_once("_PORT_").is_some_and(|(_, rest)| numbered_port(rest))

@@ -6,6 +6,12 @@ use tollkeeper_store::{BootstrapKey, KeyOrigin, Store, StoreError};
 
 use crate::{FIRST_KEY, Fresh, NOW};
 
+on_both! {
+    the_bootstrap_key_may_do_everything_in_the_default_tenant,
+    another_key_at_a_later_start_replaces_the_first_which_stops_working,
+    a_given_key_is_nothing_that_a_start_without_it_could_go_on_with,
+}
+
 const SECOND_KEY: KeyHash = KeyHash([0xb2; 32]);
 
 #[tokio::test]
@@ -19,9 +25,7 @@ async fn a_fresh_store_has_no_bootstrap_key_until_it_is_given_one() {
     assert!(store.has_generated_key().await.unwrap());
 }
 
-#[tokio::test]
-async fn the_bootstrap_key_may_do_everything_in_the_default_tenant() {
-    let fresh = Fresh::new().await;
+async fn the_bootstrap_key_may_do_everything_in_the_default_tenant(fresh: Fresh) {
     let key = fresh.store.root_key(FIRST_KEY).await.unwrap().unwrap();
     assert!(key.enabled && key.tenant.enabled);
     assert_eq!(&*key.tenant.slug, "default");
@@ -34,7 +38,7 @@ async fn the_same_key_at_a_later_start_changes_nothing() {
     let fresh = Fresh::new().await;
     let first = fresh.store.root_key(FIRST_KEY).await.unwrap().unwrap();
     fresh.store.close().await;
-    let store = Store::open(&fresh.path()).await.unwrap();
+    let store = fresh.another().await;
     let again =
         store.bootstrap(FIRST_KEY, 1, KeyOrigin::Generated, Millis(NOW.0 + 1)).await.unwrap();
     assert_eq!(again.key, BootstrapKey::Kept);
@@ -45,9 +49,7 @@ async fn the_same_key_at_a_later_start_changes_nothing() {
     assert_eq!(created_at, NOW.0.cast_signed());
 }
 
-#[tokio::test]
-async fn another_key_at_a_later_start_replaces_the_first_which_stops_working() {
-    let fresh = Fresh::new().await;
+async fn another_key_at_a_later_start_replaces_the_first_which_stops_working(fresh: Fresh) {
     let replaced = fresh.store.bootstrap(SECOND_KEY, 2, KeyOrigin::Generated, NOW).await.unwrap();
     assert_eq!(replaced.key, BootstrapKey::Replaced);
     assert!(fresh.store.root_key(FIRST_KEY).await.unwrap().is_none());
@@ -55,9 +57,7 @@ async fn another_key_at_a_later_start_replaces_the_first_which_stops_working() {
     assert_eq!(count(&fresh, "SELECT pepper_id FROM root_keys").await, 2);
 }
 
-#[tokio::test]
-async fn a_given_key_is_nothing_that_a_start_without_it_could_go_on_with() {
-    let fresh = Fresh::new().await;
+async fn a_given_key_is_nothing_that_a_start_without_it_could_go_on_with(fresh: Fresh) {
     fresh.store.bootstrap(SECOND_KEY, 1, KeyOrigin::Given, NOW).await.unwrap();
     assert!(!fresh.store.has_generated_key().await.unwrap());
     fresh.store.bootstrap(FIRST_KEY, 1, KeyOrigin::Generated, NOW).await.unwrap();
@@ -67,7 +67,7 @@ async fn a_given_key_is_nothing_that_a_start_without_it_could_go_on_with() {
 #[tokio::test]
 async fn two_starts_at_once_make_one_tenant_and_one_key() {
     let fresh = Fresh::new().await;
-    let other = Store::open(&fresh.path()).await.unwrap();
+    let other = fresh.another().await;
     let (a, b) = tokio::join!(
         fresh.store.bootstrap(SECOND_KEY, 1, KeyOrigin::Generated, NOW),
         other.bootstrap(SECOND_KEY, 1, KeyOrigin::Generated, NOW)
@@ -109,7 +109,7 @@ async fn a_disabled_tenant_or_key_is_told_as_disabled_and_not_as_unknown() {
 #[tokio::test]
 async fn only_the_hash_of_a_root_key_is_in_the_files() {
     let fresh = Fresh::new().await;
-    let files: Vec<u8> = std::fs::read_dir(fresh.folder.path())
+    let files: Vec<u8> = std::fs::read_dir(fresh.folder().path())
         .unwrap()
         .flat_map(|file| std::fs::read(file.unwrap().path()).unwrap())
         .collect();
@@ -131,10 +131,14 @@ async fn only_the_hash_of_a_root_key_is_in_the_files() {
         "operator",
         "enabled",
         "created_at",
+        "shown_start",
+        "shown_end",
+        "expires",
+        "last_used_at",
     ];
     assert_eq!(columns, expected);
 }
 
 async fn count(fresh: &Fresh, question: &'static str) -> i64 {
-    sqlx::query_scalar(question).fetch_one(&mut fresh.beside().await).await.unwrap()
+    fresh.count(question).await
 }

@@ -4,19 +4,25 @@ use std::collections::HashSet;
 
 use tollkeeper_core::Millis;
 use tollkeeper_decide::{Directory, KeyHash};
-use tollkeeper_store::{Store, StoreError};
+use tollkeeper_store::StoreError;
 
 use crate::{Fresh, NOW, quota, width};
 
-#[tokio::test]
-async fn an_unknown_root_key_is_not_there_and_no_error() {
-    let fresh = Fresh::new().await;
+on_both! {
+    an_unknown_root_key_is_not_there_and_no_error,
+    a_namespace_is_found_by_name_and_by_id_with_its_overrides,
+    an_id_wins_over_a_namespace_named_like_it,
+    a_deleted_name_stays_deleted_and_cannot_be_made_again,
+    a_tenant_finds_nothing_of_another_tenants_namespaces,
+    a_namespace_of_no_tenant_is_refused,
+    a_closed_store_says_so_instead_of_not_there,
+}
+
+async fn an_unknown_root_key_is_not_there_and_no_error(fresh: Fresh) {
     assert!(fresh.store.root_key(KeyHash([0; 32])).await.unwrap().is_none());
 }
 
-#[tokio::test]
-async fn a_namespace_is_found_by_name_and_by_id_with_its_overrides() {
-    let fresh = Fresh::new().await;
+async fn a_namespace_is_found_by_name_and_by_id_with_its_overrides(fresh: Fresh) {
     assert!(fresh.namespace("email").await.is_none());
     let made = fresh.make_namespace("email").await;
     assert!(made.id.starts_with("rlns_"));
@@ -37,7 +43,7 @@ async fn a_namespace_is_found_by_name_and_by_id_with_its_overrides() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_callers_at_once_make_one_namespace() {
     let fresh = Fresh::new().await;
-    let other = Store::open(&fresh.path()).await.unwrap();
+    let other = fresh.another().await;
     let asks = (0..32).map(|i| {
         let store = if i % 2 == 0 { &fresh.store } else { &other };
         tokio::spawn(store.create_namespace(&fresh.tenant_id, "busy"))
@@ -64,17 +70,13 @@ async fn a_namespace_made_on_the_way_gets_the_time_it_was_made_at() {
     assert!((0..60_000).contains(&age_ms), "{age_ms}");
 }
 
-#[tokio::test]
-async fn an_id_wins_over_a_namespace_named_like_it() {
-    let fresh = Fresh::new().await;
+async fn an_id_wins_over_a_namespace_named_like_it(fresh: Fresh) {
     let real = fresh.make_namespace("real").await;
     fresh.store.create_namespace(&fresh.tenant_id, &real.id).await.unwrap();
     assert_eq!(&*fresh.namespace(&real.id).await.unwrap().name, "real");
 }
 
-#[tokio::test]
-async fn a_deleted_name_stays_deleted_and_cannot_be_made_again() {
-    let fresh = Fresh::new().await;
+async fn a_deleted_name_stays_deleted_and_cannot_be_made_again(fresh: Fresh) {
     let made = fresh.make_namespace("old").await;
     fresh
         .store
@@ -92,9 +94,7 @@ async fn a_deleted_name_stays_deleted_and_cannot_be_made_again() {
     assert!(matches!(again, Err(StoreError::NamespaceGone)));
 }
 
-#[tokio::test]
-async fn a_tenant_finds_nothing_of_another_tenants_namespaces() {
-    let fresh = Fresh::new().await;
+async fn a_tenant_finds_nothing_of_another_tenants_namespaces(fresh: Fresh) {
     let other = fresh.second_tenant().await;
     let ours = fresh.make_namespace("shared-name").await;
     fresh
@@ -113,9 +113,7 @@ async fn a_tenant_finds_nothing_of_another_tenants_namespaces() {
     assert!(theirs.overrides.is_empty());
 }
 
-#[tokio::test]
-async fn a_namespace_of_no_tenant_is_refused() {
-    let fresh = Fresh::new().await;
+async fn a_namespace_of_no_tenant_is_refused(fresh: Fresh) {
     assert!(fresh.store.create_namespace("ws_nobody", "x").await.is_err());
 }
 
@@ -129,9 +127,7 @@ async fn hostile_names_are_only_names() {
     }
 }
 
-#[tokio::test]
-async fn a_closed_store_says_so_instead_of_not_there() {
-    let fresh = Fresh::new().await;
+async fn a_closed_store_says_so_instead_of_not_there(fresh: Fresh) {
     fresh.store.ping().await.unwrap();
     fresh.store.close().await;
     assert!(fresh.store.ping().await.is_err());

@@ -109,7 +109,7 @@ async fn two_processes_that_start_at_once_both_find_one_finished_schema() {
 async fn only_the_owner_may_read_the_files() {
     use std::os::unix::fs::PermissionsExt;
     let fresh = Fresh::new().await;
-    for file in std::fs::read_dir(fresh.folder.path()).unwrap() {
+    for file in std::fs::read_dir(fresh.folder().path()).unwrap() {
         let file = file.unwrap();
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o077, 0, "{file:?}");
     }
@@ -119,7 +119,7 @@ async fn only_the_owner_may_read_the_files() {
 async fn a_closed_store_leaves_one_file() {
     let fresh = Fresh::new().await;
     fresh.store.close().await;
-    assert_eq!(std::fs::read_dir(fresh.folder.path()).unwrap().count(), 1);
+    assert_eq!(std::fs::read_dir(fresh.folder().path()).unwrap().count(), 1);
 }
 
 async fn schema_step(fresh: &Fresh, change: &'static str) {

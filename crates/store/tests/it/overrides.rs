@@ -6,9 +6,18 @@ use tollkeeper_store::StoreError;
 
 use crate::{Fresh, NOW, quota, width};
 
-#[tokio::test]
-async fn setting_an_override_again_changes_it_and_keeps_its_id_and_age() {
-    let fresh = Fresh::new().await;
+on_both! {
+    setting_an_override_again_changes_it_and_keeps_its_id_and_age,
+    the_largest_quota_and_width_come_back_exactly,
+    pages_hold_every_override_once_in_the_order_of_ids,
+    a_page_that_is_just_full_is_the_last_one,
+    a_cursor_whose_row_was_deleted_goes_on_with_the_next,
+    a_pattern_is_deleted_by_its_own_text_only,
+    an_unknown_namespace_is_not_found_and_a_deleted_one_is_gone,
+    a_tenant_can_neither_see_nor_touch_another_tenants_overrides,
+}
+
+async fn setting_an_override_again_changes_it_and_keeps_its_id_and_age(fresh: Fresh) {
     let (store, tenant) = (&fresh.store, fresh.tenant_id.as_str());
     let namespace = fresh.make_namespace("email").await;
     let first =
@@ -27,9 +36,7 @@ async fn setting_an_override_again_changes_it_and_keeps_its_id_and_age() {
     assert_eq!(*one.id, *first.override_id);
 }
 
-#[tokio::test]
-async fn the_largest_quota_and_width_come_back_exactly() {
-    let fresh = Fresh::new().await;
+async fn the_largest_quota_and_width_come_back_exactly(fresh: Fresh) {
     fresh.make_namespace("n").await;
     let (most, longest) = (quota(AMOUNT_MAX), width(WIDTH_MS_MAX));
     fresh.store.set_override(&fresh.tenant_id, "n", "x", most, longest, NOW).await.unwrap();
@@ -51,9 +58,7 @@ async fn identifiers_differ_by_case_and_by_every_byte() {
     assert_eq!(fresh.namespace("n").await.unwrap().overrides.len(), 6);
 }
 
-#[tokio::test]
-async fn pages_hold_every_override_once_in_the_order_of_ids() {
-    let fresh = Fresh::new().await;
+async fn pages_hold_every_override_once_in_the_order_of_ids(fresh: Fresh) {
     let (store, tenant) = (&fresh.store, fresh.tenant_id.as_str());
     fresh.make_namespace("n").await;
     let mut ids = Vec::new();
@@ -82,9 +87,7 @@ async fn pages_hold_every_override_once_in_the_order_of_ids() {
     assert_eq!(seen, ids);
 }
 
-#[tokio::test]
-async fn a_page_that_is_just_full_is_the_last_one() {
-    let fresh = Fresh::new().await;
+async fn a_page_that_is_just_full_is_the_last_one(fresh: Fresh) {
     let (store, tenant) = (&fresh.store, fresh.tenant_id.as_str());
     fresh.make_namespace("n").await;
     for identifier in ["a", "b", "c"] {
@@ -94,9 +97,7 @@ async fn a_page_that_is_just_full_is_the_last_one() {
     assert_eq!((page.rows.len(), page.next_cursor), (3, None));
 }
 
-#[tokio::test]
-async fn a_cursor_whose_row_was_deleted_goes_on_with_the_next() {
-    let fresh = Fresh::new().await;
+async fn a_cursor_whose_row_was_deleted_goes_on_with_the_next(fresh: Fresh) {
     let (store, tenant) = (&fresh.store, fresh.tenant_id.as_str());
     fresh.make_namespace("n").await;
     for identifier in ["a", "b", "c"] {
@@ -109,9 +110,7 @@ async fn a_cursor_whose_row_was_deleted_goes_on_with_the_next() {
     assert_eq!(rest.rows, [all[2].clone()]);
 }
 
-#[tokio::test]
-async fn a_pattern_is_deleted_by_its_own_text_only() {
-    let fresh = Fresh::new().await;
+async fn a_pattern_is_deleted_by_its_own_text_only(fresh: Fresh) {
     let (store, tenant) = (&fresh.store, fresh.tenant_id.as_str());
     let namespace = fresh.make_namespace("n").await;
     store.set_override(tenant, "n", "user_*", quota(1), width(1000), NOW).await.unwrap();
@@ -124,9 +123,7 @@ async fn a_pattern_is_deleted_by_its_own_text_only() {
     assert!(fresh.namespace("n").await.unwrap().overrides.is_empty());
 }
 
-#[tokio::test]
-async fn an_unknown_namespace_is_not_found_and_a_deleted_one_is_gone() {
-    let fresh = Fresh::new().await;
+async fn an_unknown_namespace_is_not_found_and_a_deleted_one_is_gone(fresh: Fresh) {
     let (store, tenant) = (&fresh.store, fresh.tenant_id.as_str());
     fresh.make_namespace("old").await;
     store.delete_namespace(tenant, "old", NOW).await.unwrap();
@@ -143,9 +140,7 @@ async fn an_unknown_namespace_is_not_found_and_a_deleted_one_is_gone() {
     }
 }
 
-#[tokio::test]
-async fn a_tenant_can_neither_see_nor_touch_another_tenants_overrides() {
-    let fresh = Fresh::new().await;
+async fn a_tenant_can_neither_see_nor_touch_another_tenants_overrides(fresh: Fresh) {
     let store = &fresh.store;
     let other = fresh.second_tenant().await;
     let ours = fresh.make_namespace("n").await;

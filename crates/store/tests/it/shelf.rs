@@ -8,6 +8,15 @@ use tollkeeper_store::Store;
 
 use crate::Fresh;
 
+on_both! {
+    the_newest_state_of_a_cell_wins_between_puts_and_within_one,
+    only_what_is_asked_for_and_there_is_found,
+    more_cells_than_one_statement_can_bind_are_kept_and_found,
+    a_reset_removes_the_cells_of_its_identifier_or_namespace_and_no_others,
+    a_sweep_forgets_a_cell_from_its_idle_second_on_and_not_a_millisecond_earlier,
+    a_sweep_of_more_than_one_round_leaves_nothing_idle,
+}
+
 const HIGH: u64 = 1 << 63;
 
 fn cell(subject: u64, exact: u64, used: u64) -> ParkedCell {
@@ -58,9 +67,7 @@ async fn every_kind_of_state_comes_back_bit_for_bit_after_a_restart() {
     assert_eq!(sorted(store.find(keys(&parked)).await.unwrap()), sorted(parked));
 }
 
-#[tokio::test]
-async fn the_newest_state_of_a_cell_wins_between_puts_and_within_one() {
-    let fresh = Fresh::new().await;
+async fn the_newest_state_of_a_cell_wins_between_puts_and_within_one(fresh: Fresh) {
     fresh.store.put(vec![cell(1, 1, 1)]).await.unwrap();
     fresh.store.put(vec![cell(1, 1, 2), cell(1, 1, 3)]).await.unwrap();
     assert_eq!(
@@ -69,9 +76,7 @@ async fn the_newest_state_of_a_cell_wins_between_puts_and_within_one() {
     );
 }
 
-#[tokio::test]
-async fn only_what_is_asked_for_and_there_is_found() {
-    let fresh = Fresh::new().await;
+async fn only_what_is_asked_for_and_there_is_found(fresh: Fresh) {
     fresh.store.put(vec![cell(1, 1, 1), cell(1, 2, 2), cell(2, 1, 3)]).await.unwrap();
     let asked = vec![CellKey { subject: 1, exact: 2 }, CellKey { subject: 2, exact: 2 }];
     assert_eq!(fresh.store.find(asked).await.unwrap(), [cell(1, 2, 2)]);
@@ -79,9 +84,7 @@ async fn only_what_is_asked_for_and_there_is_found() {
     fresh.store.put(Vec::new()).await.unwrap();
 }
 
-#[tokio::test]
-async fn more_cells_than_one_statement_can_bind_are_kept_and_found() {
-    let fresh = Fresh::new().await;
+async fn more_cells_than_one_statement_can_bind_are_kept_and_found(fresh: Fresh) {
     let many: Vec<_> = (0..40_001).map(|i| cell(i, HIGH | i, i)).collect();
     fresh.store.put(many.clone()).await.unwrap();
     assert_eq!(sorted(fresh.store.find(keys(&many)).await.unwrap()), many);
@@ -89,9 +92,7 @@ async fn more_cells_than_one_statement_can_bind_are_kept_and_found() {
     assert_eq!(listed, keys(&many).into_iter().collect());
 }
 
-#[tokio::test]
-async fn a_reset_removes_the_cells_of_its_identifier_or_namespace_and_no_others() {
-    let fresh = Fresh::new().await;
+async fn a_reset_removes_the_cells_of_its_identifier_or_namespace_and_no_others(fresh: Fresh) {
     let elsewhere = ParkedCell { namespace: 7, ..cell(HIGH + 3, 1, 1) };
     let here = vec![cell(HIGH + 1, 1, 1), cell(HIGH + 1, 2, 1), cell(HIGH + 2, 1, 1)];
     fresh.store.put(here).await.unwrap();
@@ -102,9 +103,9 @@ async fn a_reset_removes_the_cells_of_its_identifier_or_namespace_and_no_others(
     assert_eq!(fresh.store.sweep(Millis(0)).await.unwrap(), [elsewhere.key]);
 }
 
-#[tokio::test]
-async fn a_sweep_forgets_a_cell_from_its_idle_second_on_and_not_a_millisecond_earlier() {
-    let fresh = Fresh::new().await;
+async fn a_sweep_forgets_a_cell_from_its_idle_second_on_and_not_a_millisecond_earlier(
+    fresh: Fresh,
+) {
     let parked =
         [100, 101].map(|idle_at_s| ParkedCell { idle_at_s, ..cell(idle_at_s.into(), 1, 1) });
     fresh.store.put(parked.to_vec()).await.unwrap();
@@ -114,9 +115,7 @@ async fn a_sweep_forgets_a_cell_from_its_idle_second_on_and_not_a_millisecond_ea
     assert_eq!(fresh.store.find(keys(&parked)).await.unwrap(), []);
 }
 
-#[tokio::test]
-async fn a_sweep_of_more_than_one_round_leaves_nothing_idle() {
-    let fresh = Fresh::new().await;
+async fn a_sweep_of_more_than_one_round_leaves_nothing_idle(fresh: Fresh) {
     let idle = (0..20_500).map(|i| ParkedCell { idle_at_s: 5, ..cell(i, i, i) });
     let live = cell(HIGH, HIGH, 1);
     fresh.store.put(idle.chain([live.clone()]).collect()).await.unwrap();

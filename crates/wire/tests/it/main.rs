@@ -3,5 +3,8 @@
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
 mod agreement;
+mod grown;
+mod key_replies;
+mod keys;
 mod refusals;
 mod replies;

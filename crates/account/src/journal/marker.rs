@@ -1,0 +1,34 @@
+//! A file that is there as long as nothing is missing in the journal: no write has failed, and all of it could be read.
+//! A full disk still lets a file be removed, which is why it is this way round.
+
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::{JournalError, at};
+
+#[derive(Debug)]
+pub(super) struct Marker(PathBuf);
+
+// === impl Marker ===
+
+impl Marker {
+    pub(super) fn new(dir: &Path) -> Self {
+        Self(dir.join("intact"))
+    }
+
+    pub(super) fn is_there(&self) -> bool {
+        self.0.exists()
+    }
+
+    pub(super) fn make(&self) -> Result<(), JournalError> {
+        File::create(&self.0).map(drop).map_err(at("create", &self.0))
+    }
+
+    pub(super) fn remove(&self) -> Result<(), JournalError> {
+        match fs::remove_file(&self.0) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(at("delete", &self.0)),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The verdict over a key before anything is spent: one ordered walk over all checks, pure.
+//! What comes after it (limits and credits) is one bundle, decided elsewhere.
+
+use std::net::IpAddr;
+
+use crate::{HostPattern, KeyRecord, Millis, PermissionQuery, host_of};
+
+/// What a key is used for, as far as the verdict depends on it.
+#[derive(Clone, Debug, Default)]
+pub struct Use<'a> {
+    pub ip: Option<IpAddr>,
+    pub referer: Option<&'a str>,
+    pub source: Option<&'a str>,
+    pub permissions: Option<PermissionQuery<'a>>,
+}
+
+/// How a verification ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Valid,
+    NotFound,
+    Forbidden,
+    InsufficientPermissions,
+    UsageExceeded,
+    RateLimited,
+    Disabled,
+    Revoked { at: Millis },
+    Expired,
+}
+
+/// The first check that fails, in the order of the contract; [`Verdict::Valid`] when none does.
+pub fn judge(key: &KeyRecord, wanted: &Use<'_>, now: Millis) -> Verdict {
+    if !key.tenant_enabled {
+        return Verdict::Forbidden;
+    }
+    if !key.enabled {
+        return Verdict::Disabled;
+    }
+    if let Some(at) = key.revoked_at {
+        return Verdict::Revoked { at };
+    }
+    if key.expires.is_some_and(|expires| expires <= now) {
+        return Verdict::Expired;
+    }
+    if !address_allowed(key, wanted.ip) {
+        return Verdict::Forbidden;
+    }
+    let project = &key.project;
+    if !host_allowed(&project.allowed_referers, wanted.referer)
+        || !host_allowed(&project.allowed_sources, wanted.source)
+    {
+        return Verdict::Forbidden;
+    }
+    let has = |permission: &str| {
+        key.permissions.binary_search_by(|granted| granted.as_ref().cmp(permission)).is_ok()
+    };
+    if wanted.permissions.as_ref().is_some_and(|query| !query.holds(&has)) {
+        return Verdict::InsufficientPermissions;
+    }
+    Verdict::Valid
+}
+
+/// A list, and no address given: refused, because the list could not be checked.
+fn address_allowed(key: &KeyRecord, ip: Option<IpAddr>) -> bool {
+    key.ip_allowlist.is_empty()
+        || ip.is_some_and(|ip| key.ip_allowlist.iter().any(|range| range.contains(ip)))
+}
+
+fn host_allowed(patterns: &[HostPattern], value: Option<&str>) -> bool {
+    patterns.is_empty()
+        || value.is_some_and(|value| {
+            let host = host_of(value);
+            patterns.iter().any(|pattern| pattern.matches(host))
+        })
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    /// The contract's word for it.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Valid => "VALID",
+            Self::NotFound => "NOT_FOUND",
+            Self::Forbidden => "FORBIDDEN",
+            Self::InsufficientPermissions => "INSUFFICIENT_PERMISSIONS",
+            Self::UsageExceeded => "USAGE_EXCEEDED",
+            Self::RateLimited => "RATE_LIMITED",
+            Self::Disabled => "DISABLED",
+            Self::Revoked { .. } => "REVOKED",
+            Self::Expired => "EXPIRED",
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::ProjectRecord;
+
+    const NOW: Millis = Millis(1_000_000);
+
+    /// Everything about it is wrong, so that each repair shows the next verdict.
+    fn worst_key() -> KeyRecord {
+        KeyRecord {
+            id: Arc::from("key_1"),
+            tenant_id: Arc::from("ws_1"),
+            tenant_slug: Arc::from("default"),
+            tenant_enabled: false,
+            project: ProjectRecord {
+                id: Arc::from("api_1"),
+                allowed_referers: vec![HostPattern::parse("example.com").unwrap()],
+                allowed_sources: vec![HostPattern::parse("*.source.com").unwrap()],
+                default_limits: Vec::new(),
+            },
+            name: None,
+            meta: None,
+            enabled: false,
+            expires: Some(NOW),
+            revoked_at: Some(Millis(5)),
+            ip_allowlist: vec!["10.0.0.0/8".parse().unwrap()],
+            tier: None,
+            permissions: vec!["a".into(), "b".into()],
+            roles: Vec::new(),
+            limits: Vec::new(),
+            identity: None,
+            credits: None,
+        }
+    }
+
+    #[test]
+    fn verdicts_come_in_the_order_of_the_contract() {
+        let mut key = worst_key();
+        let mut wanted =
+            Use { permissions: Some(PermissionQuery::parse("c").unwrap()), ..Use::default() };
+        assert_eq!(judge(&key, &wanted, NOW), Verdict::Forbidden);
+        key.tenant_enabled = true;
+        assert_eq!(judge(&key, &wanted, NOW), Verdict::Disabled);
+        key.enabled = true;
+        assert_eq!(judge(&key, &wanted, NOW), Verdict::Revoked { at: Millis(5) });
+        key.revoked_at = None;
+        assert_eq!(judge(&key, &wanted, NOW), Verdict::Expired);
+        key.expires = Some(Millis(NOW.0 + 1));
+        assert_eq!(judge(&key, &wanted, NOW), Verdict::Forbidden);
+        wanted.ip = Some("10.1.1.1".parse().unwrap());
+        assert_eq!(judge(&key, &wanted, NOW), Verdict::Forbidden);
+        wanted.referer = Some("https://example.com/page");
+        assert_eq!(judge(&key, &wanted, NOW), Verdict::Forbidden);
+        wanted.source = Some("a.source.com");
+        assert_eq!(judge(&key, &wanted, NOW), Verdict::InsufficientPermissions);
+        wanted.permissions = Some(PermissionQuery::parse("a AND b").unwrap());
+        assert_eq!(judge(&key, &wanted, NOW), Verdict::Valid);
+    }
+}

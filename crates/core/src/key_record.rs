@@ -1,0 +1,64 @@
+//! A key as verification sees it: everything a verdict depends on, parsed once when it is loaded.
+
+use std::sync::Arc;
+
+use crate::{Cidr, CreditRefill, HostPattern, Limit, Millis};
+
+#[derive(Clone, Debug)]
+pub struct KeyRecord {
+    pub id: Arc<str>,
+    pub tenant_id: Arc<str>,
+    /// Names the tenant inside cell keys.
+    pub tenant_slug: Arc<str>,
+    pub tenant_enabled: bool,
+    pub project: ProjectRecord,
+    pub name: Option<Box<str>>,
+    /// A JSON object as it was given.
+    pub meta: Option<Box<str>>,
+    pub enabled: bool,
+    pub expires: Option<Millis>,
+    pub revoked_at: Option<Millis>,
+    /// Empty: every address.
+    pub ip_allowlist: Vec<Cidr>,
+    pub tier: Option<Box<str>>,
+    /// Direct ones and those of roles, sorted, each once.
+    pub permissions: Vec<Box<str>>,
+    /// Names, sorted.
+    pub roles: Vec<Box<str>>,
+    pub limits: Vec<StoredLimit>,
+    pub identity: Option<IdentityRecord>,
+    /// `None`: unlimited. The balance itself is not here: it changes with every request.
+    pub credits: Option<CreditTerms>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ProjectRecord {
+    pub id: Arc<str>,
+    pub allowed_referers: Vec<HostPattern>,
+    pub allowed_sources: Vec<HostPattern>,
+    /// For keys to which no stored limit applies by itself.
+    pub default_limits: Vec<StoredLimit>,
+}
+
+#[derive(Clone, Debug)]
+pub struct IdentityRecord {
+    pub id: Arc<str>,
+    pub external_id: Arc<str>,
+    pub meta: Option<Box<str>>,
+    pub tier: Option<Box<str>>,
+    pub limits: Vec<StoredLimit>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredLimit {
+    /// Empty for default limits.
+    pub id: Box<str>,
+    pub name: Box<str>,
+    pub limit: Limit,
+    pub auto_apply: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CreditTerms {
+    pub refill: Option<CreditRefill>,
+}

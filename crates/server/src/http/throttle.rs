@@ -1,0 +1,149 @@
+//! Bounds on callers of the API themselves: calls of a tenant in a minute, changes by a root key in a second.
+//! Counted in this process only. They guard the database, and sell nothing.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::HeaderMap;
+use http::header::{HeaderName, HeaderValue};
+use tollkeeper_core::{Cost, Limit, Millis, Outcome, Quota, State, Width};
+
+use crate::status::Refusal;
+
+/// A change is one transaction with its audit row and announcements, of which SQLite makes a few thousand in a second:
+/// one root key that runs wild leaves most of them to everybody else.
+const CHANGES_PER_SECOND: u64 = 200;
+const SECOND_MS: u64 = 1_000;
+const MINUTE_MS: u64 = 60_000;
+/// Beyond so many callers, those who have been quiet for long enough are forgotten.
+const CALLERS_MAX: usize = 10_000;
+
+const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
+const REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
+const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
+
+/// Shared by all workers.
+#[derive(Debug, Default)]
+pub struct Throttles {
+    tenants: Counters,
+    root_keys: Counters,
+}
+
+#[derive(Debug, Default)]
+struct Counters(Mutex<HashMap<Arc<str>, (Limit, State)>>);
+
+/// Where a tenant stands in its minute.
+#[derive(Clone, Copy, Debug)]
+pub struct TenantStanding {
+    outcome: Outcome,
+    now: Millis,
+}
+
+// === impl Throttles ===
+
+impl Throttles {
+    /// Counts one call of a tenant that may make so many in a minute.
+    pub fn call(
+        &self,
+        tenant_id: &Arc<str>,
+        per_minute: u64,
+        now: Millis,
+    ) -> Option<TenantStanding> {
+        let limit = Limit::sliding_window(Quota::new(per_minute)?, Width::from_millis(MINUTE_MS)?);
+        Some(TenantStanding { outcome: self.tenants.spend(tenant_id, limit, now), now })
+    }
+
+    /// Counts one change by this root key, or says when there is room for it.
+    pub fn change(&self, root_key_id: &Arc<str>, now: Millis) -> Result<(), Refusal> {
+        let Some((quota, width)) =
+            Quota::new(CHANGES_PER_SECOND).zip(Width::from_millis(SECOND_MS))
+        else {
+            return Ok(());
+        };
+        let outcome =
+            self.root_keys.spend(root_key_id, Limit::token_bucket(quota, width, None), now);
+        match retry_after_s(&outcome, now) {
+            Some(retry_after_s) => Err(Refusal::ChangesLimited { retry_after_s }),
+            None => Ok(()),
+        }
+    }
+}
+
+fn retry_after_s(outcome: &Outcome, now: Millis) -> Option<u64> {
+    outcome.retry_after_ms(now).map(|ms| ms.div_ceil(1_000).max(1))
+}
+
+// === impl Counters ===
+
+impl Counters {
+    fn spend(&self, caller: &Arc<str>, limit: Limit, now: Millis) -> Outcome {
+        let mut counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if counters.len() >= CALLERS_MAX && !counters.contains_key(caller) {
+            counters.retain(|_, (limit, state)| state.idle_at(limit) > now);
+        }
+        let fresh = || (limit, State::fresh(&limit));
+        let (counted, state) = counters.entry(Arc::clone(caller)).or_insert_with(fresh);
+        *counted = limit;
+        let before = std::mem::replace(state, State::fresh(&limit));
+        let (outcome, after) = before.spend(&limit, Cost::ONE, now);
+        *state = after;
+        outcome
+    }
+}
+
+// === impl TenantStanding ===
+
+impl TenantStanding {
+    pub fn refusal(&self) -> Option<Refusal> {
+        let retry_after_s = retry_after_s(&self.outcome, self.now)?;
+        Some(Refusal::TenantLimited { retry_after_s })
+    }
+
+    /// `RateLimit-*`, with the reset in seconds from now: beside, and not instead of, what the answer says about limits.
+    pub fn write(&self, headers: &mut HeaderMap) {
+        let reset_s = self.outcome.reset.since(self.now).div_ceil(1_000);
+        headers.insert(LIMIT, HeaderValue::from(self.outcome.limit));
+        headers.insert(REMAINING, HeaderValue::from(self.outcome.remaining));
+        headers.insert(RESET, HeaderValue::from(reset_s));
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    fn denied(throttles: &Throttles, root_key: &str, now: u64) -> Option<u64> {
+        throttles.change(&root_key.into(), Millis(now)).err().and_then(|no| no.retry_after_s())
+    }
+
+    #[test]
+    fn a_root_key_changes_200_things_at_once_and_another_every_5_ms() {
+        let throttles = Throttles::default();
+        assert!((0..200).all(|_| denied(&throttles, "rk_1", 1_000).is_none()));
+        assert_eq!(denied(&throttles, "rk_1", 1_000), Some(1));
+        assert_eq!(denied(&throttles, "rk_2", 1_000), None);
+        assert_eq!(denied(&throttles, "rk_1", 1_004), Some(1));
+        assert_eq!(denied(&throttles, "rk_1", 1_005), None);
+    }
+
+    #[test]
+    fn a_tenant_over_its_minute_is_told_when_to_come_back() {
+        let (throttles, tenant) = (Throttles::default(), Arc::from("ws_1"));
+        let call = |now| throttles.call(&tenant, 2, Millis(now)).unwrap().refusal();
+        assert!(call(60_000).is_none() && call(60_000).is_none());
+        let wait = call(60_000).unwrap().retry_after_s().unwrap();
+        assert!((1..=120).contains(&wait));
+        assert!(call(60_000 + wait * 1_000).is_none());
+    }
+
+    #[test]
+    fn callers_who_have_gone_quiet_take_no_room() {
+        let throttles = Throttles::default();
+        for at in 0..3 * CALLERS_MAX {
+            let now = 10_000 * (1 + at as u64 / CALLERS_MAX as u64);
+            assert!(denied(&throttles, &at.to_string(), now).is_none());
+        }
+        assert!(throttles.root_keys.0.lock().unwrap().len() <= CALLERS_MAX);
+    }
+}

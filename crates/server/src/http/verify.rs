@@ -1,0 +1,192 @@
+//! `keys.verifyKey`: key, permissions, limits and credits in one call. The handler is the life of its request.
+
+use std::net::IpAddr;
+
+use smallvec::SmallVec;
+use tollkeeper_account::Answer;
+use tollkeeper_core::{
+    Algorithm, Cost, Millis, PermissionQuery, Use, Verdict, Window, key_is_intact,
+};
+use tollkeeper_decide::{AskedLimit, KeyText, LoadedKey, Verified, VerifyAsk};
+use tollkeeper_wire as wire;
+
+use super::call::Call;
+use super::fields::Standing;
+use super::idempotency::{self, Once};
+use super::ratelimit::limit_of;
+use super::reply::{Reply, Sheet};
+use crate::keyring::Keyring;
+use crate::status::Refusal;
+
+const ROUTE: &str = "/v2/keys.verifyKey";
+
+pub async fn verify(call: &mut Call<'_>) -> Result<Reply, Refusal> {
+    let request: wire::VerifyKeyRequest<'_> = call.request()?;
+    let retried = idempotency::key_of(call.headers)?;
+    let (wanted, limits) = (wanted(&request)?, limits(&request)?);
+    let caller = call.caller().await?;
+    let ask = VerifyAsk {
+        key: key_text(call, request.key.reveal(), caller.tenant.has_imports),
+        caller,
+        wanted,
+        projects: request.keyspaces.iter().flatten().map(AsRef::as_ref).collect(),
+        limits,
+        credits: request.credits.as_ref().map_or(1, |credits| credits.cost),
+    };
+    let (app, timing, tally) = (call.app, &mut call.timing, call.app.ledger.page());
+    let mut see = |cache, freshness| timing.note(tally, cache, freshness);
+    let warm = app.decider.warm_key(&ask, call.now, &mut see).await?;
+    let answer = || {
+        let decided = app.decider.verify(warm, call.now);
+        render(call, &app.ledger.record_verified(decided))
+    };
+    match retried {
+        None => Ok(answer()),
+        Some(key) => {
+            let root_key_id = &ask.caller.id;
+            let once = Once { root_key_id, route: ROUTE, key, body: call.body, now: call.now };
+            app.idempotency.answer(once, answer)
+        }
+    }
+}
+
+/// The text is hashed here and goes no further.
+fn key_text(call: &Call<'_>, text: &str, has_imports: bool) -> KeyText {
+    let ours = call.app.keyring.hash(text.as_bytes());
+    let imported = if has_imports { Keyring::imported_hash(text.as_bytes()) } else { ours };
+    KeyText { ours, imported, intact: key_is_intact(text) }
+}
+
+fn wanted<'a>(request: &'a wire::VerifyKeyRequest<'_>) -> Result<Use<'a>, Refusal> {
+    let query = request.permissions.as_deref().map(PermissionQuery::parse).transpose();
+    Ok(Use {
+        // The wire has checked its spelling.
+        ip: request.ip.as_deref().and_then(|ip| ip.parse::<IpAddr>().ok()),
+        referer: request.referer.as_deref(),
+        source: request.source.as_deref(),
+        permissions: query.map_err(Refusal::PermissionQuery)?,
+    })
+}
+
+fn limits<'a>(
+    request: &'a wire::VerifyKeyRequest<'_>,
+) -> Result<SmallVec<[AskedLimit<'a>; 2]>, Refusal> {
+    let asked = request.ratelimits.iter().flatten().map(|asked| {
+        let own = match (asked.limit, asked.duration) {
+            (Some(limit), Some(duration)) => {
+                Some(limit_of(limit, duration, asked.algorithm.unwrap_or_default(), asked.burst)?)
+            }
+            _ => None,
+        };
+        let cost = Cost::new(asked.cost.unwrap_or(1)).unwrap_or(Cost::ONE);
+        Ok(AskedLimit { name: &asked.name, cost, own })
+    });
+    asked.collect()
+}
+
+fn render(call: &Call<'_>, answer: &Answer<Verified>) -> Reply {
+    let made = answer.made();
+    let mut sheet = Sheet::new();
+    if let Some(tightest) = tightest(made) {
+        let (policy, outcome) = (&*tightest.name, &tightest.outcome);
+        sheet.standing(&Standing::of(policy, outcome, &tightest.limit, answer.at()));
+    }
+    sheet.timing(&call.timing);
+    match &made.key {
+        None => sheet.success(call.id, wire::VerifyKeyReply::bare(wire::Code::NotFound)),
+        Some(key) => sheet.success(call.id, full(made, key, answer.at())),
+    }
+}
+
+/// The limit that leaves least, a denied one first: what the headers speak of.
+fn tightest(made: &Verified) -> Option<&tollkeeper_decide::VerifiedLimit> {
+    made.limits.iter().min_by_key(|one| (one.outcome.admitted(), one.outcome.remaining))
+}
+
+fn full<'a>(made: &'a Verified, key: &'a LoadedKey, now: Millis) -> wire::VerifyKeyReply<'a> {
+    let record = &key.record;
+    let limits: Vec<_> = made.limits.iter().map(|one| limit_line(one, now)).collect();
+    wire::VerifyKeyReply {
+        key_id: Some(record.id.as_ref().into()),
+        keyspace_id: Some(record.project.id.as_ref().into()),
+        name: record.name.as_deref().map(Into::into),
+        meta: record.meta.as_deref().and_then(wire::Metadata::stored),
+        expires: record.expires.map(|at| at.0),
+        credits: made.credits.map(|taken| taken.balance),
+        enabled: Some(record.enabled),
+        permissions: record.permissions.as_slice().into(),
+        roles: record.roles.as_slice().into(),
+        identity: record.identity.as_ref().map(identity),
+        ratelimits: limits.into(),
+        revoked_at: match made.verdict {
+            Verdict::Revoked { at } => Some(at.0),
+            _ => None,
+        },
+        ..wire::VerifyKeyReply::bare(code(made.verdict))
+    }
+}
+
+fn limit_line(one: &tollkeeper_decide::VerifiedLimit, now: Millis) -> wire::VerifiedLimit<'_> {
+    wire::VerifiedLimit {
+        id: one.id.as_ref().into(),
+        name: one.name.as_ref().into(),
+        limit: one.limit.quota.get(),
+        duration: duration_ms(one.limit.algorithm),
+        reset: one.outcome.reset.0,
+        remaining: one.outcome.remaining,
+        exceeded: !one.outcome.admitted(),
+        auto_apply: one.auto_apply,
+        retry_after_ms: one.outcome.retry_after_ms(now),
+        degraded: false,
+    }
+}
+
+fn identity(identity: &tollkeeper_core::IdentityRecord) -> wire::Identity<'_> {
+    let limits: Vec<_> = identity.limits.iter().map(stored_limit).collect();
+    wire::Identity {
+        id: identity.id.as_ref().into(),
+        external_id: identity.external_id.as_ref().into(),
+        meta: identity.meta.as_deref().and_then(wire::Metadata::stored),
+        ratelimits: limits.into(),
+    }
+}
+
+fn stored_limit(one: &tollkeeper_core::StoredLimit) -> wire::RatelimitReply<'_> {
+    wire::RatelimitReply {
+        id: one.id.as_ref().into(),
+        name: one.name.as_ref().into(),
+        limit: one.limit.quota.get(),
+        duration: duration_ms(one.limit.algorithm),
+        auto_apply: one.auto_apply,
+        algorithm: None,
+        burst: None,
+        consistency: None,
+        on_outage: None,
+    }
+}
+
+/// Stored limits have a width; a calendar month has none, and no key limit is one.
+pub fn duration_ms(algorithm: Algorithm) -> u64 {
+    match algorithm {
+        Algorithm::FixedWindow(Window::Aligned(width))
+        | Algorithm::SlidingWindow(width)
+        | Algorithm::SlidingLog(width)
+        | Algorithm::TokenBucket { width, .. } => width.millis(),
+        Algorithm::FixedWindow(Window::Day) => 86_400_000,
+        Algorithm::FixedWindow(Window::Month) => 31 * 86_400_000,
+    }
+}
+
+fn code(verdict: Verdict) -> wire::Code {
+    match verdict {
+        Verdict::Valid => wire::Code::Valid,
+        Verdict::NotFound => wire::Code::NotFound,
+        Verdict::Forbidden => wire::Code::Forbidden,
+        Verdict::InsufficientPermissions => wire::Code::InsufficientPermissions,
+        Verdict::UsageExceeded => wire::Code::UsageExceeded,
+        Verdict::RateLimited => wire::Code::RateLimited,
+        Verdict::Disabled => wire::Code::Disabled,
+        Verdict::Revoked { .. } => wire::Code::Revoked,
+        Verdict::Expired => wire::Code::Expired,
+    }
+}

@@ -1,0 +1,86 @@
+//! How a PostgreSQL server is reached: pools per purpose, time-outs on every statement, and the schema brought up to date.
+//! Nothing here knows what is in the tables.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::migrate::Migrator;
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
+use sqlx::{ConnectOptions, Connection};
+
+use crate::Fault;
+use crate::db::PgPools;
+
+/// Half a second for a lock and two for a statement: whoever needs longer is stuck, and holds others up.
+const LIMITS: [(&str, &str); 3] = [
+    ("statement_timeout", "2000"),
+    ("lock_timeout", "500"),
+    ("idle_in_transaction_session_timeout", "10000"),
+];
+
+/// A miss that waits longer for a connection is better told that the database is away.
+const MISS_PATIENCE: Duration = Duration::from_millis(250);
+const ADMIN_PATIENCE: Duration = Duration::from_secs(2);
+const BACKGROUND_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Misses are single-flight and answered in about a millisecond: eight serve thousands a second.
+const MISS_CONNECTIONS: u32 = 8;
+const ADMIN_CONNECTIONS: u32 = 4;
+/// One of them listens for changes.
+const BACKGROUND_CONNECTIONS: u32 = 3;
+
+/// A connection that lay idle for so long may be dead without our knowing; a younger one is taken as it is.
+const IDLE_WITHOUT_DOUBT: Duration = Duration::from_secs(5);
+
+pub(crate) static SCHEMA: Migrator = sqlx::migrate!("migrations/postgres");
+
+/// Where it is, without the password: fit for messages.
+pub(crate) fn address(url: &str) -> String {
+    match PgConnectOptions::from_str(url) {
+        Ok(options) => {
+            let database = options.get_database().unwrap_or_else(|| options.get_username());
+            format!("{}:{}/{database}", options.get_host(), options.get_port())
+        }
+        Err(_) => "of the given URL".to_owned(),
+    }
+}
+
+pub(crate) async fn connect(url: &str, replica: Option<&str>) -> Result<PgPools, Fault> {
+    let primary = parse(url)?;
+    let replica = replica.map(parse).transpose()?;
+    migrate(&primary).await?;
+    let limited = primary.options(LIMITS);
+    Ok(PgPools {
+        miss: pool(MISS_CONNECTIONS, MISS_PATIENCE, limited.clone()),
+        admin: pool(ADMIN_CONNECTIONS, ADMIN_PATIENCE, limited.clone()),
+        background: pool(BACKGROUND_CONNECTIONS, BACKGROUND_PATIENCE, limited),
+        replica: replica
+            .map(|options| pool(MISS_CONNECTIONS, MISS_PATIENCE, options.options(LIMITS))),
+    })
+}
+
+fn parse(url: &str) -> Result<PgConnectOptions, Fault> {
+    let options = PgConnectOptions::from_str(url).map_err(|_| Fault::BadUrl)?;
+    Ok(options.application_name("tollkeeper").disable_statement_logging())
+}
+
+/// Building an index may take longer than any statement of ours, so the steps run without our time-outs. Two nodes
+/// that start at once take turns by a lock of the database.
+async fn migrate(options: &PgConnectOptions) -> Result<(), Fault> {
+    let mut connection = PgConnection::connect_with(options).await?;
+    SCHEMA.run_direct(None, &mut connection, false).await?;
+    Ok(connection.close().await?)
+}
+
+fn pool(connections: u32, patience: Duration, options: PgConnectOptions) -> PgPool {
+    PgPoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(patience)
+        .test_before_acquire(false)
+        .before_acquire(|connection, meta| {
+            Box::pin(async move {
+                Ok(meta.idle_for < IDLE_WITHOUT_DOUBT || connection.ping().await.is_ok())
+            })
+        })
+        .connect_lazy_with(options)
+}

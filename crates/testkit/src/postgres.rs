@@ -1,0 +1,272 @@
+//! A real PostgreSQL for a test: its own folder, socket and free port, gone with the process that started it.
+//! Nothing in it is worth keeping, so it never waits for the disk.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use rustix::process::geteuid;
+use tempfile::TempDir;
+
+use crate::output::Output;
+
+/// A start takes a third of a second; the rest is for a busy build machine.
+const START_PATIENCE: Duration = Duration::from_secs(30);
+
+/// What it says, without a prefix, when it can be used.
+const READY: &str = "LOG:  database system is ready to accept connections";
+
+/// Lives exactly as long as the pipe from the test: when the test ends, however it ends, the shell reads the end of the
+/// pipe, ends the server and removes its folder. A word on the pipe is a signal to send instead, and keeps the folder.
+const KEEPER: &str = r#"dir=$1; shift
+"$@" & pid=$!
+read -r how
+kill -"${how:-QUIT}" $pid
+wait $pid
+[ -n "$how" ] || rm -rf "$dir""#;
+
+/// One server for all tests of a process, or a server of its own for a test that stops it.
+#[derive(Debug)]
+pub struct Postgres {
+    folder: PathBuf,
+    programs: PathBuf,
+    user: Option<(u32, u32)>,
+    port: u16,
+    keeper: Option<Keeper>,
+    databases: AtomicU32,
+}
+
+/// A fresh database in it.
+#[derive(Clone, Debug)]
+pub struct Database {
+    pub name: String,
+    /// `postgres://postgres@127.0.0.1:PORT/NAME`
+    pub url: String,
+}
+
+#[derive(Debug)]
+struct Keeper {
+    shell: Child,
+    pipe: Option<ChildStdin>,
+    said: Output,
+}
+
+/// Its Debug is its Display, so that `unwrap` in a test shows what is missing.
+pub struct PostgresFailure(String);
+
+// === impl Postgres ===
+
+impl Postgres {
+    /// The server that all tests of this process share. Each takes a [`Postgres::database`] of its own.
+    pub fn shared() -> Result<&'static Self, PostgresFailure> {
+        static SHARED: OnceLock<Result<Postgres, String>> = OnceLock::new();
+        let shared = SHARED.get_or_init(|| Self::start().map_err(|failure| failure.0));
+        shared.as_ref().map_err(|text| PostgresFailure(text.clone()))
+    }
+
+    /// A server of its own, for a test that stops it. Dropping it ends it.
+    pub fn start() -> Result<Self, PostgresFailure> {
+        let programs = programs()?;
+        let folder = TempDir::new().map_err(|error| failed("a folder", &error))?.keep();
+        let user = unprivileged()?;
+        if let Some((uid, gid)) = user {
+            chown(&folder, Some(uid), Some(gid)).map_err(|error| failed("the folder", &error))?;
+        }
+        let port = free_port().map_err(|error| failed("a free port", &error))?;
+        let mut server =
+            Self { folder, programs, user, port, keeper: None, databases: AtomicU32::new(0) };
+        server.make_cluster()?;
+        server.again()?;
+        Ok(server)
+    }
+
+    /// Makes an empty database that nobody else uses.
+    pub fn database(&self) -> Result<Database, PostgresFailure> {
+        let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
+        let made = Command::new(self.programs.join("createdb"))
+            .arg("--host")
+            .arg(&self.folder)
+            .args(["--port", &self.port.to_string(), "--username", "postgres", &name])
+            .output();
+        let made = made.map_err(|error| failed("createdb", &error))?;
+        if !made.status.success() {
+            let said = String::from_utf8_lossy(&made.stderr).into_owned();
+            return Err(PostgresFailure(format!("createdb failed: {said}")));
+        }
+        let url = format!("postgres://postgres@127.0.0.1:{}/{name}", self.port);
+        Ok(Database { name, url })
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Orderly, and cutting every connection, as an operator stops it for a moment.
+    pub fn stop(&mut self) {
+        self.end("INT\n");
+    }
+
+    /// As a power cut would.
+    pub fn kill9(&mut self) {
+        self.end("KILL\n");
+    }
+
+    /// Starts it once more on the same port, with everything that was committed.
+    pub fn again(&mut self) -> Result<(), PostgresFailure> {
+        let keeper = self.spawn().map_err(|error| failed("the server", &error))?;
+        if keeper.said.wait_line(READY, START_PATIENCE).is_none() {
+            let said = keeper.said.so_far();
+            return Err(PostgresFailure(format!("PostgreSQL did not start:\n{said}")));
+        }
+        self.keeper = Some(keeper);
+        Ok(())
+    }
+
+    fn end(&mut self, how: &str) {
+        if let Some(mut keeper) = self.keeper.take() {
+            if let Some(pipe) = &mut keeper.pipe {
+                let _ = pipe.write_all(how.as_bytes());
+            }
+            let _ = keeper.shell.wait();
+        }
+    }
+
+    fn make_cluster(&self) -> Result<(), PostgresFailure> {
+        let mut command = Command::new(self.programs.join("initdb"));
+        command.arg("--pgdata").arg(self.folder.join("data"));
+        command.args(["--username=postgres", "--auth=trust", "--encoding=UTF8"]);
+        command.args(["--locale=C", "--no-sync", "--no-instructions"]);
+        let made = self.as_user(&mut command).output();
+        let made = made.map_err(|error| failed("initdb", &error))?;
+        if made.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&made.stderr).into_owned();
+        Err(PostgresFailure(format!("initdb failed: {said}")))
+    }
+
+    fn spawn(&self) -> io::Result<Keeper> {
+        let mut command = Command::new("sh");
+        command.args(["-c", KEEPER, "keeper"]).arg(&self.folder);
+        command.arg(self.programs.join("postgres")).arg("-D").arg(self.folder.join("data"));
+        command.arg("-k").arg(&self.folder).args(["-p", &self.port.to_string()]);
+        for setting in [
+            "listen_addresses=127.0.0.1",
+            "fsync=off",
+            "synchronous_commit=off",
+            "full_page_writes=off",
+            "max_connections=200",
+            "log_line_prefix=",
+            "wal_level=replica",
+        ] {
+            command.args(["-c", setting]);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut shell = self.as_user(&mut command).spawn()?;
+        let pipe = shell.stdin.take();
+        let said = shell.stderr.take().ok_or_else(|| io::Error::other("the shell has no pipe"))?;
+        Ok(Keeper { shell, pipe, said: Output::collect(said) })
+    }
+
+    /// PostgreSQL refuses to be run by root.
+    fn as_user<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        command.current_dir(&self.folder);
+        match self.user {
+            Some((uid, gid)) => command.uid(uid).gid(gid),
+            None => command,
+        }
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        if let Some(mut keeper) = self.keeper.take() {
+            drop(keeper.pipe.take());
+            let _ = keeper.shell.wait();
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Debian keeps the server's programs out of the path, one folder per version; the newest is taken.
+fn programs() -> Result<PathBuf, PostgresFailure> {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut folders: Vec<(u32, PathBuf)> = versions
+        .filter_map(|version| {
+            let number = version.file_name().to_str()?.parse().ok()?;
+            Some((number, version.path().join("bin")))
+        })
+        .filter(|(_, folder)| holds_server(folder))
+        .collect();
+    folders.sort();
+    let installed = folders.pop().map(|(_, folder)| folder);
+    let missing = || {
+        PostgresFailure(
+            "PostgreSQL is not installed: these tests need the Debian package `postgresql`".into(),
+        )
+    };
+    installed.or_else(in_path).ok_or_else(missing)
+}
+
+fn in_path() -> Option<PathBuf> {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the test's own environment, not a setting of ours"
+    )]
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).find(|folder| holds_server(folder))
+}
+
+fn holds_server(folder: &Path) -> bool {
+    folder.join("initdb").is_file() && folder.join("postgres").is_file()
+}
+
+/// Whom to run it as: ourselves, or `postgres` when we are root.
+fn unprivileged() -> Result<Option<(u32, u32)>, PostgresFailure> {
+    if !geteuid().is_root() {
+        return Ok(None);
+    }
+    let users = fs::read_to_string("/etc/passwd").map_err(|error| failed("/etc/passwd", &error))?;
+    let line = users.lines().find(|line| line.starts_with("postgres:"));
+    let mut fields = line.into_iter().flat_map(|line| line.split(':').skip(2));
+    let mut number = || fields.next().and_then(|field| field.parse().ok());
+    match (number(), number()) {
+        (Some(uid), Some(gid)) => Ok(Some((uid, gid))),
+        _ => Err(PostgresFailure(
+            "there is no user `postgres` to run it as: install the Debian package `postgresql`"
+                .into(),
+        )),
+    }
+}
+
+fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+fn failed(what: &str, error: &io::Error) -> PostgresFailure {
+    PostgresFailure(format!("{what}: {error}"))
+}
+
+// === impl PostgresFailure ===
+
+impl fmt::Display for PostgresFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for PostgresFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for PostgresFailure {}

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod credits;
+mod fleet;
 mod grants;
 mod kill;
 mod lifecycle;

@@ -22,6 +22,12 @@ impl Stopwatch {
     }
 }
 
+/// Between two looks at something that takes its time.
+#[allow(clippy::disallowed_methods, reason = "what is measured goes on meanwhile")]
+pub(crate) fn pause(how_long: Duration) {
+    std::thread::sleep(how_long);
+}
+
 /// Milliseconds since boot, read as the edge reads them once per request.
 pub(crate) fn boot_millis() -> Millis {
     let time = clock_gettime(ClockId::Boottime);

@@ -2,10 +2,10 @@
 //! the same reply.
 
 mod bare;
-mod load;
-mod reply;
-mod requests;
-mod server;
+pub(crate) mod load;
+pub(crate) mod reply;
+pub(crate) mod requests;
+pub(crate) mod server;
 
 use std::path::PathBuf;
 use std::thread::available_parallelism;
@@ -19,9 +19,10 @@ use crate::rounds::{Spread, interleaved};
 
 use load::{Figures, Load};
 use reply::Reply;
+use requests::Requests;
 use server::{Core, Server};
 
-pub(crate) use bare::{bare_per_core, bare_shared};
+pub(crate) use bare::{Reads, bare_per_core, bare_shared};
 
 const ROUNDS: usize = 7;
 const COLUMNS: [&str; 8] = [
@@ -37,28 +38,48 @@ const COLUMNS: [&str; 8] = [
 
 /// Where servers and load run.
 #[derive(Clone, Copy, Debug)]
-struct Places {
-    server: Core,
-    load: Core,
+pub(crate) struct Places {
+    pub(crate) server: Core,
+    pub(crate) load: Core,
 }
 
-const APART: Places = Places { server: Core::Only(0), load: Core::Only(1) };
-const TOGETHER: Places = Places { server: Core::Any, load: Core::Any };
+pub(crate) const APART: Places = Places { server: Core::Only(0), load: Core::Only(1) };
+pub(crate) const TOGETHER: Places = Places { server: Core::Any, load: Core::Any };
+
+/// What is compared, and as what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Contest<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) command: &'a str,
+    /// Which of this program's own servers is the yardstick.
+    pub(crate) bare: &'a str,
+    pub(crate) threads: usize,
+    pub(crate) places: Places,
+    pub(crate) target: Target,
+}
 
 pub(crate) fn against_bare(tollkeeper: Option<PathBuf>) -> Result<(), Failure> {
     let tollkeeper = tollkeeper.map_or_else(server::build, Ok)?;
     let scratch = scratch()?;
-    let requests = requests::Requests::write_to(&scratch)?;
+    let requests = Requests::limits(&scratch)?;
     let cores = cores();
     let bystanders = Bystanders::watch()?;
+    let (command, bare) = ("http", "bare-hyper");
     if cores > 1 {
         let title = "`ratelimit.limit`, server on one core and load on the other";
-        contest(&scratch, &tollkeeper, &requests, APART, 1, (title, Target::AtLeast(0.85)))?;
+        let (places, target) = (APART, Target::AtLeast(0.85));
+        let ours = Server::tollkeeper(&tollkeeper, &scratch, places.server)?;
+        let contest = Contest { title, command, bare, threads: 1, places, target };
+        contest.hold(&scratch, &ours, &requests)?;
     } else {
         report::note("There is one core only, so server and load cannot be kept apart.");
     }
     let title = "`ratelimit.limit`, server and load on all cores";
-    contest(&scratch, &tollkeeper, &requests, TOGETHER, cores, (title, Target::None))?;
+    let ours = Server::tollkeeper(&tollkeeper, &scratch, TOGETHER.server)?;
+    let (places, target) = (TOGETHER, Target::None);
+    let contest = Contest { title, command, bare, threads: cores, places, target };
+    contest.hold(&scratch, &ours, &requests)?;
+    drop(ours);
     report::note(&format!(
         "Bodies have {} bytes, over {} identifiers; {} connections.",
         requests.body_bytes,
@@ -68,36 +89,37 @@ pub(crate) fn against_bare(tollkeeper: Option<PathBuf>) -> Result<(), Failure> {
     report::note_bystanders(&bystanders)
 }
 
-fn contest(
-    scratch: &TempDir,
-    tollkeeper: &std::path::Path,
-    requests: &requests::Requests,
-    places: Places,
-    threads: usize,
-    (title, target): (&str, Target),
-) -> Result<(), Failure> {
-    let ours = Server::tollkeeper(tollkeeper, scratch, places.server)?;
-    let captured = Reply::capture(ours.address())?.save_to(scratch)?;
-    let bare = Server::bare("bare-hyper", &captured, threads, places.server)?;
-    let load = Load { requests, core: places.load };
-    let sides = [("bare hyper", &bare), ("tollkeeper", &ours)];
-    let verdict = compare(title, "http", &sides, &load)?;
-    if let (Target::AtLeast(_), Some(times)) = (target, verdict) {
-        report::note(&format!(
-            "Throughput {:.2} of bare hyper's ({}); by CPU per request {:.2} ({}).",
-            times.throughput,
-            target.verdict(times.throughput),
-            times.cpu,
-            target.verdict(times.cpu),
-        ));
+// === impl Contest ===
+
+impl Contest<'_> {
+    pub(crate) fn hold(
+        self,
+        scratch: &TempDir,
+        ours: &Server,
+        requests: &Requests,
+    ) -> Result<(), Failure> {
+        let captured = Reply::capture(ours.address(), requests)?.save_to(scratch)?;
+        let bare = Server::bare(self.bare, &captured, self.threads, self.places.server)?;
+        let load = Load { requests, core: self.places.load };
+        let sides = [("bare hyper", &bare), ("tollkeeper", ours)];
+        let verdict = compare(self.title, self.command, &sides, &load)?;
+        if let (Target::AtLeast(_), Some(times)) = (self.target, verdict) {
+            report::note(&format!(
+                "Throughput {:.2} of bare hyper's ({}); by CPU per request {:.2} ({}).",
+                times.throughput,
+                self.target.verdict(times.throughput),
+                times.cpu,
+                self.target.verdict(times.cpu),
+            ));
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// One runtime per core, fed by one listener, against one runtime over all cores.
 pub(crate) fn layout() -> Result<(), Failure> {
     let scratch = scratch()?;
-    let requests = requests::Requests::write_to(&scratch)?;
+    let requests = Requests::limits(&scratch)?;
     let reply = Reply::made_up().save_to(&scratch)?;
     let threads = cores();
     let bystanders = Bystanders::watch()?;
@@ -148,10 +170,10 @@ fn compare(
     Ok(last)
 }
 
-fn cores() -> usize {
+pub(crate) fn cores() -> usize {
     available_parallelism().map_or(1, usize::from)
 }
 
-fn scratch() -> Result<TempDir, Failure> {
+pub(crate) fn scratch() -> Result<TempDir, Failure> {
     tempfile::tempdir().map_err(Failure::io("the folder for temporary files"))
 }

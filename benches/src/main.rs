@@ -15,6 +15,7 @@ mod memory;
 mod proc;
 mod report;
 mod rounds;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -24,11 +25,12 @@ use failure::Failure;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const USAGE: &str = "\
+pub(crate) const USAGE: &str = "\
 tollkeeper-bench                     everything
 tollkeeper-bench decide              one limit check in process, against governor
 tollkeeper-bench memory              bytes per live cell
 tollkeeper-bench http [TOLLKEEPER]   ratelimit.limit against a bare hyper server; builds the binary unless given
+tollkeeper-bench verify [PART]       keys.verifyKey; parts: throughput, latency, revocation, flood, restart
 tollkeeper-bench layout              one runtime per core against one runtime over all cores
 tollkeeper-bench gate [--record]     instructions of the hot path against benches/gate.toml";
 
@@ -41,12 +43,17 @@ fn main() -> ExitCode {
         ["memory"] => memory::run(),
         ["http"] => http::against_bare(None),
         ["http", tollkeeper] => http::against_bare(Some(tollkeeper.into())),
+        ["verify"] => verify::run(&verify::Part::ALL),
+        ["verify", part] => verify::part(part).and_then(|part| verify::run(&[part])),
         ["layout"] => http::layout(),
         ["gate"] => gate::check(),
         ["gate", "--record"] => gate::record(),
         // What follows runs in processes that the commands above start.
         ["memory-of", of] => memory::measure(of),
-        ["bare-hyper", reply, threads] => http::bare_per_core(reply, threads),
+        ["bare-hyper", reply, threads] => http::bare_per_core(http::Reads::Limits, reply, threads),
+        ["bare-hyper-verify", reply, threads] => {
+            http::bare_per_core(http::Reads::Verifications, reply, threads)
+        }
         ["bare-hyper-multi", reply, threads] => http::bare_shared(reply, threads),
         ["gate-subject", subject] => gate::count(subject),
         _ => Err(Failure::Usage(USAGE)),
@@ -65,5 +72,6 @@ fn everything() -> Result<(), Failure> {
     memory::run()?;
     http::against_bare(None)?;
     http::layout()?;
+    verify::run(&verify::Part::ALL)?;
     gate::check()
 }

@@ -9,9 +9,13 @@ use crate::failure::Failure;
 
 /// Resident memory of this process, in bytes.
 pub(crate) fn resident_bytes() -> Result<u64, Failure> {
-    let text = read("/proc/self/statm")?;
+    resident_bytes_of(std::process::id())
+}
+
+pub(crate) fn resident_bytes_of(pid: u32) -> Result<u64, Failure> {
+    let text = read(&format!("/proc/{pid}/statm"))?;
     let pages = text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
-    let pages = pages.ok_or_else(|| Failure::unreadable("/proc/self/statm", &text))?;
+    let pages = pages.ok_or_else(|| Failure::unreadable("/proc/<pid>/statm", &text))?;
     Ok(pages * page_size() as u64)
 }
 

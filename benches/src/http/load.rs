@@ -8,30 +8,30 @@ use super::server::{Core, Server};
 use crate::failure::Failure;
 use crate::proc;
 
-pub(super) const CONNECTIONS: u32 = 64;
+pub(crate) const CONNECTIONS: u32 = 64;
 const WARM_UP_S: u32 = 1;
 const MEASURED_S: u32 = 4;
 
 #[derive(Debug)]
-pub(super) struct Load<'a> {
-    pub(super) requests: &'a Requests,
-    pub(super) core: Core,
+pub(crate) struct Load<'a> {
+    pub(crate) requests: &'a Requests,
+    pub(crate) core: Core,
 }
 
 /// What one run of wrk found.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Figures {
+pub(crate) struct Figures {
     requests: f64,
     seconds: f64,
     cpu_seconds: f64,
-    pub(super) p50_us: f64,
-    pub(super) p99_us: f64,
+    pub(crate) p50_us: f64,
+    pub(crate) p99_us: f64,
 }
 
 // === impl Load ===
 
 impl Load<'_> {
-    pub(super) fn on(&self, server: &Server) -> Result<Figures, Failure> {
+    pub(crate) fn on(&self, server: &Server) -> Result<Figures, Failure> {
         self.run(server, WARM_UP_S)?;
         let before = proc::cpu_time(server.pid())?;
         let said = self.run(server, MEASURED_S)?;
@@ -69,15 +69,15 @@ impl Figures {
         Ok(Self { requests, seconds: micros / 1e6, cpu_seconds: cpu.as_secs_f64(), p50_us, p99_us })
     }
 
-    pub(super) fn per_second(&self) -> f64 {
+    pub(crate) fn per_second(&self) -> f64 {
         self.requests / self.seconds
     }
 
-    pub(super) fn cpu_us(&self) -> f64 {
+    pub(crate) fn cpu_us(&self) -> f64 {
         self.cpu_seconds * 1e6 / self.requests
     }
 
-    pub(super) fn cpu_percent(&self) -> f64 {
+    pub(crate) fn cpu_percent(&self) -> f64 {
         self.cpu_seconds * 100.0 / self.seconds
     }
 }

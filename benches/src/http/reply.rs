@@ -18,7 +18,7 @@ use crate::failure::Failure;
 const BEFORE_CAPTURE: usize = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Reply {
+pub(crate) struct Reply {
     fields: Vec<(HeaderName, HeaderValue)>,
     body: Bytes,
 }
@@ -27,30 +27,30 @@ pub(super) struct Reply {
 
 impl Reply {
     /// Asks the product.
-    pub(super) fn capture(address: &str) -> Result<Self, Failure> {
+    pub(crate) fn capture(address: &str, requests: &Requests) -> Result<Self, Failure> {
         let named = || Failure::io("the product's reply");
         let socket = TcpStream::connect(address).map_err(named())?;
         let mut answers = BufReader::new(socket.try_clone().map_err(named())?);
         let mut text = String::new();
         for _ in 0..BEFORE_CAPTURE {
-            (&socket).write_all(Requests::one(address).as_bytes()).map_err(named())?;
+            (&socket).write_all(requests.one(address).as_bytes()).map_err(named())?;
             text = read_one(&mut answers)?;
         }
-        if !text.starts_with("HTTP/1.1 200") || !text.contains(r#""success":true"#) {
+        if !text.starts_with("HTTP/1.1 200") || !text.contains(requests.answered) {
             return Err(Failure::Invalid(format!("the product did not admit a request:\n{text}")));
         }
         Self::parse(&text)
     }
 
     /// For servers that are only compared with each other.
-    pub(super) fn made_up() -> Self {
+    pub(crate) fn made_up() -> Self {
         let field =
             (HeaderName::from_static("content-type"), HeaderValue::from_static("application/json"));
         let body = r#"{"meta":{"requestId":"req_0123456789abcdef"},"data":{"success":true,"limit":1000000000,"remaining":999999999,"reset":1700000060000}}"#;
         Self { fields: vec![field], body: Bytes::from_static(body.as_bytes()) }
     }
 
-    pub(super) fn save_to(&self, scratch: &TempDir) -> Result<PathBuf, Failure> {
+    pub(crate) fn save_to(&self, scratch: &TempDir) -> Result<PathBuf, Failure> {
         let path = scratch.path().join("reply");
         let mut text = b"HTTP/1.1 200 OK\r\n".to_vec();
         for (name, value) in &self.fields {
@@ -62,7 +62,7 @@ impl Reply {
         Ok(path)
     }
 
-    pub(super) fn load(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn load(path: &Path) -> Result<Self, Failure> {
         Self::parse(&fs::read_to_string(path).map_err(Failure::io("the captured reply"))?)
     }
 
@@ -80,7 +80,7 @@ impl Reply {
         Ok(Self { fields, body: Bytes::copy_from_slice(body.as_bytes()) })
     }
 
-    pub(super) fn give(&self) -> Response<Full<Bytes>> {
+    pub(crate) fn give(&self) -> Response<Full<Bytes>> {
         let mut response = Response::new(Full::new(self.body.clone()));
         response.headers_mut().reserve(self.fields.len());
         for (name, value) in &self.fields {

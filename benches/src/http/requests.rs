@@ -1,4 +1,4 @@
-//! The requests of the load: real ones, with a key and an identifier that varies, written as a script for wrk.
+//! The requests of the load: real ones, with a key and a body that varies, written as a script for wrk.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,46 +9,85 @@ use crate::failure::Failure;
 use crate::identifiers::identifier;
 use crate::limits::AMPLE;
 
-pub(super) const IDENTIFIERS: u64 = 20_000;
-pub(super) const ROOT_KEY: &str = "tk_root_of_a_bench_that_nobody_else_uses";
-pub(super) const PATH: &str = "/v2/ratelimit.limit";
+pub(crate) const IDENTIFIERS: u64 = 20_000;
+pub(crate) const ROOT_KEY: &str = "tk_root_of_a_bench_that_nobody_else_uses";
 
 /// wrk builds all requests before it connects, so that Lua takes no time from the load.
 const SCRIPT: &str = include_str!("wrk.lua");
 
 #[derive(Debug)]
-pub(super) struct Requests {
-    pub(super) script: PathBuf,
-    pub(super) body_bytes: usize,
+pub(crate) struct Requests {
+    pub(crate) script: PathBuf,
+    pub(crate) body_bytes: usize,
+    path: &'static str,
+    bodies: Vec<String>,
+    /// What only the wanted answer holds.
+    pub(crate) answered: &'static str,
 }
 
 // === impl Requests ===
 
 impl Requests {
-    pub(super) fn write_to(scratch: &TempDir) -> Result<Self, Failure> {
-        let (script, bodies) = (scratch.path().join("wrk.lua"), scratch.path().join("bodies"));
-        let lines: Vec<String> = (0..IDENTIFIERS).map(body).collect();
-        fs::write(&bodies, lines.join("\n")).map_err(Failure::io("the bodies of the load"))?;
+    /// `ratelimit.limit` for many identifiers.
+    pub(crate) fn limits(scratch: &TempDir) -> Result<Self, Failure> {
+        let bodies = (0..IDENTIFIERS).map(limit).collect();
+        Self::write_to(scratch, "/v2/ratelimit.limit", bodies, r#""success":true"#)
+    }
+
+    /// `keys.verifyKey` for these keys.
+    pub(crate) fn verifications(scratch: &TempDir, keys: &[String]) -> Result<Self, Failure> {
+        let bodies = keys.iter().map(|key| verification(key)).collect();
+        Self::write_to(scratch, "/v2/keys.verifyKey", bodies, r#""code":"VALID""#)
+    }
+
+    fn write_to(
+        scratch: &TempDir,
+        path: &'static str,
+        bodies: Vec<String>,
+        answered: &'static str,
+    ) -> Result<Self, Failure> {
+        let (script, lines) = (scratch.path().join("wrk.lua"), scratch.path().join("bodies"));
+        fs::write(&lines, bodies.join("\n")).map_err(Failure::io("the bodies of the load"))?;
         let text = SCRIPT
-            .replace("@BODIES@", &bodies.to_string_lossy())
-            .replace("@PATH@", PATH)
+            .replace("@BODIES@", &lines.to_string_lossy())
+            .replace("@PATH@", path)
             .replace("@KEY@", ROOT_KEY);
         fs::write(&script, text).map_err(Failure::io("the script of the load"))?;
-        Ok(Self { script, body_bytes: body(0).len() })
+        let body_bytes = bodies.first().map_or(0, String::len);
+        Ok(Self { script, body_bytes, path, bodies, answered })
     }
 
     /// One of them, as bytes on the wire.
-    pub(super) fn one(host: &str) -> String {
-        let body = body(0);
-        format!(
-            "POST {PATH} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {ROOT_KEY}\r\n\
-             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        )
+    pub(crate) fn one(&self, host: &str) -> String {
+        let body = self.bodies.first().map_or("", String::as_str);
+        on_the_wire(self.path, host, body)
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self, host: &str) -> Vec<Vec<u8>> {
+        let one = |body: &String| on_the_wire(self.path, host, body).into_bytes();
+        self.bodies.iter().map(one).collect()
     }
 }
 
-fn body(n: u64) -> String {
+pub(crate) fn verification(key: &str) -> String {
+    format!(r#"{{"key":"{key}"}}"#)
+}
+
+fn on_the_wire(path: &str, host: &str, body: &str) -> String {
+    on_the_wire_as(ROOT_KEY, path, host, body)
+}
+
+pub(crate) fn on_the_wire_as(root_key: &str, path: &str, host: &str, body: &str) -> String {
+    let host = host.trim_start_matches("http://");
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {root_key}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+fn limit(n: u64) -> String {
     let identifier = identifier(n);
     format!(
         r#"{{"namespace":"demo","identifier":"{identifier}","limit":{AMPLE},"duration":60000,"cost":1,"algorithm":"sliding_window"}}"#

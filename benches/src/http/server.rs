@@ -12,13 +12,13 @@ use crate::failure::Failure;
 
 /// Which cores a process may use.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Core {
+pub(crate) enum Core {
     Any,
     Only(usize),
 }
 
 #[derive(Debug)]
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
     address: String,
     /// Held open: a server that prints into a closed pipe would end.
@@ -30,7 +30,7 @@ pub(super) struct Server {
 // === impl Core ===
 
 impl Core {
-    pub(super) fn command(self, program: impl AsRef<OsStr>) -> Command {
+    pub(crate) fn command(self, program: impl AsRef<OsStr>) -> Command {
         match self {
             Self::Any => Command::new(program),
             Self::Only(core) => {
@@ -46,7 +46,7 @@ impl Core {
 
 impl Server {
     /// The product, as `tollkeeper serve` runs it.
-    pub(super) fn tollkeeper(
+    pub(crate) fn tollkeeper(
         program: &Path,
         scratch: &TempDir,
         core: Core,
@@ -59,12 +59,14 @@ impl Server {
             .current_dir(data.path())
             .env("TOLLKEEPER_DATA_DIR", data.path())
             .env("TOLLKEEPER_HTTP_LISTEN", "127.0.0.1:0")
-            .env("TOLLKEEPER_ROOT_KEY", ROOT_KEY);
+            .env("TOLLKEEPER_ROOT_KEY", ROOT_KEY)
+            // Some loads need keys that have to be made first.
+            .env("TOLLKEEPER_ADMIN_WRITES_PER_SECOND", "1000000");
         Self::start("tollkeeper serve", &mut command, Some(data))
     }
 
     /// One of this program's own servers.
-    pub(super) fn bare(
+    pub(crate) fn bare(
         kind: &str,
         reply: &Path,
         threads: usize,
@@ -96,11 +98,11 @@ impl Server {
         Err(Failure::Child { what: what.into(), said: heard })
     }
 
-    pub(super) fn address(&self) -> &str {
+    pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 }
@@ -114,7 +116,7 @@ impl Drop for Server {
 }
 
 /// Builds the release binary; it lies beside this one.
-pub(super) fn build() -> Result<PathBuf, Failure> {
+pub(crate) fn build() -> Result<PathBuf, Failure> {
     let built = Command::new("cargo")
         .args(["build", "--release", "--quiet", "--package", "tollkeeper"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use tollkeeper_core::{KeyRecord, Millis};
 
 use crate::ask::{LimitAsk, Limited, Missing};
+use crate::budget::{Budget, Loads};
 use crate::cells::{CellAsk, Cells};
 use crate::loaded_key::LoadedKey;
 use crate::namespace::{Namespace, NamespaceKey, NamespaceRef};
@@ -26,6 +28,9 @@ const KEYS_MAX: usize = 1_000_000;
 const KEYS_ABSENT_MAX: usize = 100_000;
 /// Names known to be absent, at most: enough to absorb a flood of guesses, a tenth of the real ones.
 const ABSENT_MAX: usize = 10_000;
+/// Renewals under way at once, at most: they keep the database's connections busy and leave no queue before them. A record
+/// whose turn does not come is served as it is, to the end of its life, and the next reader tries again.
+const RENEWALS_MAX: usize = 64;
 
 pub struct Decider {
     cells: Arc<Cells>,
@@ -35,6 +40,10 @@ pub struct Decider {
     root_keys: Arc<Swr<KeyHash, Arc<RootKey>>>,
     namespaces: Arc<Swr<NamespaceKey, Arc<Namespace>>>,
     keys: Arc<Swr<KeyHash, Arc<LoadedKey>>>,
+    /// Two, because anybody may guess root keys, and only callers with one may guess keys.
+    root_key_loads: Budget,
+    key_loads: Budget,
+    renewals: Arc<Semaphore>,
     purse: Purse,
     /// Where loads run, so that storage never runs on a thread that answers requests.
     backstage: Handle,
@@ -68,6 +77,9 @@ impl Decider {
             directory,
             root_keys: Arc::new(Swr::new(RECORDS_MAX, ABSENT_MAX, lifetime)),
             namespaces: Arc::new(Swr::new(RECORDS_MAX, ABSENT_MAX, lifetime)),
+            root_key_loads: Budget::default(),
+            key_loads: Budget::default(),
+            renewals: Arc::new(Semaphore::new(RENEWALS_MAX)),
             backstage,
         }
     }
@@ -84,7 +96,9 @@ impl Decider {
             let loading = directory.root_key(hash);
             Box::pin(async move { Ok(loading.await?.map(Arc::new)) }) as _
         };
-        let (found, freshness) = self.read(&self.root_keys, &hash, || hash, now, load).await?;
+        let (found, freshness) = self
+            .read(&self.root_keys, &hash, || hash, now, Some(&self.root_key_loads), load)
+            .await?;
         see(CacheName::RootKey, freshness);
         Ok(found)
     }
@@ -103,7 +117,8 @@ impl Decider {
                 Ok(loading.await?.map(|record| Arc::new(LoadedKey::new(&hasher, record))))
             }) as _
         };
-        let (found, freshness) = self.read(&self.keys, &hash, || hash, now, load).await?;
+        let (found, freshness) =
+            self.read(&self.keys, &hash, || hash, now, Some(&self.key_loads), load).await?;
         see(CacheName::Key, freshness);
         Ok(found)
     }
@@ -125,7 +140,7 @@ impl Decider {
             }) as _
         };
         let (found, freshness) = self
-            .read(&self.namespaces, &key, || NamespaceKey::new(tenant, called), now, load)
+            .read(&self.namespaces, &key, || NamespaceKey::new(tenant, called), now, None, load)
             .await?;
         see(CacheName::Namespace, freshness);
         Ok(found)
@@ -200,13 +215,27 @@ impl Decider {
     }
 
     /// Brings a key near before anybody asks for it.
-    pub fn prewarm_key(&self, hash: KeyHash, record: KeyRecord, now: Millis) {
-        self.keys.prewarm(&hash, Arc::new(LoadedKey::new(&self.hasher, record)), now);
+    pub fn prewarm_key(&self, hash: KeyHash, record: KeyRecord, mark: u64, now: Millis) {
+        self.keys.prewarm(&hash, Arc::new(LoadedKey::new(&self.hasher, record)), mark, now);
+    }
+
+    /// To be asked before keys are read that are brought near: what changes after it makes them void.
+    pub fn prewarm_mark(&self) -> u64 {
+        self.keys.mark()
     }
 
     /// Keys held in memory.
     pub fn keys_cached(&self) -> usize {
         self.keys.len()
+    }
+
+    /// How often storage was asked for a key.
+    pub fn key_loads(&self) -> Loads {
+        self.key_loads.loads()
+    }
+
+    pub fn root_key_loads(&self) -> Loads {
+        self.root_key_loads.loads()
     }
 
     pub fn purse(&self) -> &Purse {
@@ -302,6 +331,7 @@ impl Decider {
         key: &Q,
         owned: impl FnOnce() -> K,
         now: Millis,
+        budget: Option<&Budget>,
         load: impl FnOnce() -> crate::Loading<Option<V>>,
     ) -> Result<(Option<V>, Freshness), OriginError>
     where
@@ -313,16 +343,44 @@ impl Decider {
             Near::Known(known) => Ok((known, Freshness::Fresh)),
             Near::Stale { value, renew } => {
                 if renew {
-                    let (cache, key, load) = (Arc::clone(cache), owned(), load());
-                    self.backstage.spawn(async move { cache.renew(key, now, load).await });
+                    self.renew(Arc::clone(cache), owned(), now, budget, load);
                 }
                 Ok((Some(value), Freshness::Stale))
             }
             Near::Unknown => {
-                let loading = || Box::pin(in_time(offstage(&self.backstage, load()))) as _;
+                let loading = || {
+                    let loading = match budget {
+                        Some(budget) => budget.charge(now, load),
+                        None => load(),
+                    };
+                    Box::pin(in_time(offstage(&self.backstage, loading))) as _
+                };
                 Ok((Box::pin(cache.fetch(owned(), now, loading)).await?, Freshness::Miss))
             }
         }
+    }
+
+    /// Loads a stale record anew behind its reader, if there is room for one more.
+    fn renew<K, V>(
+        &self,
+        cache: Arc<Swr<K, V>>,
+        key: K,
+        now: Millis,
+        budget: Option<&Budget>,
+        load: impl FnOnce() -> crate::Loading<Option<V>>,
+    ) where
+        K: std::hash::Hash + Eq + Clone + Send + Sync + 'static,
+        V: Clone + Send + Sync + 'static,
+    {
+        let Ok(room) = Arc::clone(&self.renewals).try_acquire_owned() else {
+            return cache.postpone(&key);
+        };
+        budget.inspect(|budget| budget.note());
+        let load = load();
+        self.backstage.spawn(async move {
+            cache.renew(key, now, load).await;
+            drop(room);
+        });
     }
 }
 

@@ -2,6 +2,7 @@
 //! It knows storage only as ports (traits), and no HTTP, no SQL, no clock.
 
 mod ask;
+mod budget;
 mod cell;
 mod cells;
 mod change;
@@ -25,6 +26,7 @@ mod verify;
 mod warm;
 
 pub use ask::{LimitAsk, LimitCheck, Limited, LimitedOne, Missing};
+pub use budget::Loads;
 pub use cell::{CellHasher, CellKey, NamespaceTag};
 pub use cells::{CellAsk, CellStats, Cells, Far, Returned};
 pub use change::Change;

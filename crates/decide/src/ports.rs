@@ -14,8 +14,13 @@ pub type Loading<T> = Pin<Box<dyn Future<Output = Result<T, OriginError>> + Send
 
 /// Storage did not answer. Whoever asked must not read this as "not there".
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("storage did not answer: {0}")]
-pub struct OriginError(pub Arc<str>);
+pub enum OriginError {
+    #[error("storage did not answer: {0}")]
+    Silent(Arc<str>),
+    /// Not even asked: too many loads had found nothing.
+    #[error("storage was not asked: too many unknown keys at once")]
+    Spared,
+}
 
 /// A key's hash: all that is ever stored or looked up of it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -161,7 +166,7 @@ pub enum Which {
 
 impl OriginError {
     pub fn new(text: impl std::fmt::Display) -> Self {
-        Self(text.to_string().into())
+        Self::Silent(text.to_string().into())
     }
 }
 

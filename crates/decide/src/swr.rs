@@ -132,7 +132,8 @@ where
                     self.absent.remove(&key);
                 }
             }
-            Ok(_) => {}
+            // Whoever is spared waits for nobody, and a flood of them leaves nothing behind.
+            Ok(_) | Err(OriginError::Spared) => {}
             Err(error) => {
                 let turn = self.turn.fetch_add(1, Ordering::AcqRel) + 1;
                 self.failed.insert(key, (turn, error.clone()));
@@ -154,11 +155,14 @@ where
             Ok(None) if self.is_at(epoch) => {
                 self.found.remove(&key);
             }
-            _ => {
-                if let Some(slot) = self.found.get(&key) {
-                    slot.renewing.store(false, Ordering::Relaxed);
-                }
-            }
+            _ => self.postpone(&key),
+        }
+    }
+
+    /// Leaves the renewal of an entry to its next reader.
+    pub fn postpone(&self, key: &K) {
+        if let Some(slot) = self.found.get(key) {
+            slot.renewing.store(false, Ordering::Relaxed);
         }
     }
 
@@ -177,12 +181,16 @@ where
     }
 
     /// Puts a record that was loaded in bulk, unless something was forgotten meanwhile.
-    pub fn prewarm(&self, key: &K, value: V, now: Millis) {
-        let epoch = self.epoch.load(Ordering::Acquire);
+    pub fn prewarm(&self, key: &K, value: V, mark: u64, now: Millis) {
         self.found.insert(key.clone(), Slot::new(value, now));
-        if !self.is_at(epoch) {
+        if !self.is_at(mark) {
             self.found.remove(key);
         }
+    }
+
+    /// Changes with everything that is forgotten.
+    pub fn mark(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
     }
 
     pub fn len(&self) -> usize {

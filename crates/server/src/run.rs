@@ -4,11 +4,13 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::available_parallelism;
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::{Handle, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tokio::time::timeout;
 use tollkeeper_account::{
     BootId, CreditSpent, Entry, Journal, JournalError, Keeper, Ledger, Recovered, SharedJournal,
 };
@@ -70,6 +72,7 @@ struct Server {
     readiness: Readiness,
     decider: Arc<Decider>,
     keeper: Keeper,
+    ledger: Ledger,
     store: Store,
     _data_dir: DataDir,
 }
@@ -109,7 +112,7 @@ impl Server {
         decider.overflow().tidy(clock.now()).await.map_err(ServeError::Shelf)?;
         // A table that is smaller than the last one's has parked the rest while it was replayed.
         decider.overflow().shelve().await.map_err(ServeError::Shelf)?;
-        prewarm(&decider, &store, &clock).await;
+        prewarm(&decider, &store, &clock, &backstage).await;
         let (followed, following) = follower::follow(Arc::clone(&decider), store.clone(), revision);
         backstage.spawn(following);
         // Nothing that changed while keys were brought near may be answered from them.
@@ -122,7 +125,7 @@ impl Server {
         let ledger = Ledger::new(threads).keeping(journal);
         backstage.spawn(upkeep::note_last_used(ledger.clone(), store.clone()));
         let idempotency = Arc::new(Idempotency::new());
-        let throttles = Arc::new(Throttles::default());
+        let throttles = Arc::new(Throttles::new(settings.admin_writes_per_second));
         let app = |page| -> io::Result<App> {
             Ok(App {
                 clock: clock.clone(),
@@ -144,7 +147,8 @@ impl Server {
         let workers = Workers::start((0..threads).map(app).collect::<io::Result<_>>()?)?;
         readiness.set(true);
         announce(&settings, address, made.as_ref(), &recovered)?;
-        let server = Self { workers, readiness, decider, keeper, store, _data_dir: data_dir };
+        let server =
+            Self { workers, readiness, decider, keeper, ledger, store, _data_dir: data_dir };
         Ok((server, listener))
     }
 
@@ -162,6 +166,9 @@ impl Server {
             tracing::error!(
                 "leased credits could not be given back: {error}; the next start does it"
             );
+        }
+        if let Err(error) = backstage.block_on(upkeep::write_last_used(&self.ledger, &self.store)) {
+            tracing::warn!("which keys were used last could not be written: {error}");
         }
         let kept = self.keeper.stop();
         backstage.block_on(self.store.close());
@@ -231,19 +238,34 @@ fn start_keeper(
     Ok(Keeper::start(journal.clone(), cells, spendings, move || clock.now())?)
 }
 
-/// Brings the keys near that were used last: a restart must not ask the database for each of them.
-async fn prewarm(decider: &Decider, store: &Store, clock: &Clock) {
-    /// What a busy node uses within a minute, and what the database reads in one go of a second or two.
+/// Brings the keys near that were used last: a restart must not ask the database for each of them. A start waits for it
+/// for a moment; what takes longer goes on behind the first requests.
+async fn prewarm(decider: &Arc<Decider>, store: &Store, clock: &Clock, backstage: &Handle) {
+    /// What a busy node uses within a minute.
     const PREWARMED_MAX: u32 = 100_000;
-    match store.most_recently_used(PREWARMED_MAX).await {
-        Ok(keys) => {
-            let now = clock.now();
-            for (hash, record) in keys {
-                decider.prewarm_key(hash.hash, record, now);
+    const PATIENCE: Duration = Duration::from_secs(3);
+    let (decider, store, clock) = (Arc::clone(decider), store.clone(), clock.clone());
+    let warming = backstage.spawn(async move {
+        let mut left = PREWARMED_MAX;
+        let mut after = None;
+        while left > 0 {
+            // Nothing that changes while a page is read may be answered from it.
+            let mark = decider.prewarm_mark();
+            match store.most_recently_used(after.as_ref(), left).await {
+                Ok((keys, last)) => {
+                    left = left.saturating_sub(u32::try_from(keys.len()).unwrap_or(u32::MAX));
+                    let now = clock.now();
+                    for (hash, record) in keys {
+                        decider.prewarm_key(hash.hash, record, mark, now);
+                    }
+                    let Some(last) = last else { return };
+                    after = Some(last);
+                }
+                Err(error) => return tracing::warn!("keys could not be brought near: {error}"),
             }
         }
-        Err(error) => tracing::warn!("keys could not be brought near: {error}"),
-    }
+    });
+    let _ = timeout(PATIENCE, warming).await;
 }
 
 fn decider(

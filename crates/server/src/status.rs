@@ -66,6 +66,8 @@ pub enum Refusal {
     },
     /// Storage did not answer; the text is for the log only.
     Unavailable(String),
+    /// Too many unknown keys were asked for; no line in the log for each, or a flood would fill the disk.
+    KeysFlooded,
     Unexpected(String),
 }
 
@@ -93,6 +95,7 @@ impl Refusal {
             Self::TenantLimited { retry_after_s } | Self::ChangesLimited { retry_after_s } => {
                 Some(*retry_after_s)
             }
+            Self::KeysFlooded => Some(1),
             _ => None,
         }
     }
@@ -302,6 +305,12 @@ impl Refusal {
                 "Service Unavailable",
                 "Storage did not answer. Nothing was spent; try again in a moment.".into(),
             ),
+            Self::KeysFlooded => row(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "unkey/application/service_unavailable",
+                "Service Unavailable",
+                "Too many unknown keys are asked for at the moment, and this one was not looked up. Nothing was spent; try again in a moment.".into(),
+            ),
             Self::Unexpected(_) => row(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "unkey/application/unexpected_error",
@@ -354,7 +363,10 @@ impl From<WarmError> for Refusal {
 
 impl From<OriginError> for Refusal {
     fn from(error: OriginError) -> Self {
-        Self::Unavailable(error.to_string())
+        match error {
+            OriginError::Spared => Self::KeysFlooded,
+            OriginError::Silent(_) => Self::Unavailable(error.to_string()),
+        }
     }
 }
 

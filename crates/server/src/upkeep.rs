@@ -8,7 +8,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tollkeeper_account::Ledger;
 use tollkeeper_core::Millis;
 use tollkeeper_decide::{Decider, ROUND};
-use tollkeeper_store::{Store, Used};
+use tollkeeper_store::{Store, StoreError, Used};
 
 use crate::clock::Clock;
 use crate::http::REMEMBERED_MS;
@@ -96,14 +96,19 @@ pub async fn note_last_used(ledger: Ledger, store: Store) {
     let mut failing = false;
     loop {
         beats.tick().await;
-        let waiting = ledger.last_used().take();
-        let moments = |used: HashMap<Arc<str>, Millis>| -> Vec<(String, Millis)> {
-            used.into_iter().map(|(id, at)| (id.to_string(), at)).collect()
-        };
-        let keys = store.touch_last_used(Used::Key, &moments(waiting.keys)).await;
-        let projects = store.touch_last_used(Used::Project, &moments(waiting.projects)).await;
-        report("when keys were last used could not be written", &keys.and(projects), &mut failing);
+        let written = write_last_used(&ledger, &store).await;
+        report("when keys were last used could not be written", &written, &mut failing);
     }
+}
+
+/// What was used since the last time: also at the end, for it says which keys the next start brings near.
+pub async fn write_last_used(ledger: &Ledger, store: &Store) -> Result<(), StoreError> {
+    let waiting = ledger.last_used().take();
+    let moments = |used: HashMap<Arc<str>, Millis>| -> Vec<(String, Millis)> {
+        used.into_iter().map(|(id, at)| (id.to_string(), at)).collect()
+    };
+    store.touch_last_used(Used::Key, &moments(waiting.keys)).await?;
+    store.touch_last_used(Used::Project, &moments(waiting.projects)).await
 }
 
 /// Tells the bank what was spent, so that balances shown elsewhere are true within a second or two.

@@ -12,6 +12,7 @@ use tollkeeper_decide::{
 use crate::bind::{binds, moment, unsigned};
 use crate::db::Purpose;
 use crate::overrides::OverrideRow;
+use crate::postgres::MISS_CONNECTIONS;
 use crate::{Fault, Store, StoreError, ids};
 
 /// A root key with the tenant it acts for: one answer, so that the two always fit together.
@@ -48,18 +49,20 @@ struct NamespaceRow {
 impl Directory for Store {
     fn root_key(&self, hash: KeyHash) -> Loading<Option<RootKey>> {
         let store = self.clone();
-        loading(async move { once_more(|| store.find_root_key(hash)).await })
+        loading(async move { to_a_living_one(|| store.find_root_key(hash)).await })
     }
 
     fn key(&self, hashes: KeyHashes) -> Loading<Option<KeyRecord>> {
         let store = self.clone();
-        loading(async move { once_more(|| store.find_key(hashes)).await })
+        loading(async move { to_a_living_one(|| store.find_key(hashes)).await })
     }
 
     fn namespace(&self, tenant_id: &str, name_or_id: &str) -> Loading<Option<NamespaceRecord>> {
         let (store, tenant_id, name_or_id) =
             (self.clone(), tenant_id.to_owned(), name_or_id.to_owned());
-        loading(async move { once_more(|| store.find_namespace(&tenant_id, &name_or_id)).await })
+        loading(
+            async move { to_a_living_one(|| store.find_namespace(&tenant_id, &name_or_id)).await },
+        )
     }
 
     fn create_namespace(&self, tenant_id: &str, name: &str) -> Loading<()> {
@@ -82,15 +85,19 @@ pub(crate) fn loading<T>(
     })
 }
 
-/// A connection may have died unnoticed since it was last used; the next one is asked before that is told.
-async fn once_more<T, A>(ask: impl Fn() -> A) -> Result<T, StoreError>
+/// Connections may have died unnoticed since they were last used, all of them if the server was started anew; each is
+/// found out by asking it, and the next one is asked before that is told.
+async fn to_a_living_one<T, A>(ask: impl Fn() -> A) -> Result<T, StoreError>
 where
     A: Future<Output = Result<T, StoreError>>,
 {
-    match ask().await {
-        Err(StoreError::Fault(Fault::Away(_))) => ask().await,
-        answered => answered,
+    for _ in 0..MISS_CONNECTIONS {
+        match ask().await {
+            Err(StoreError::Fault(Fault::Away(_))) => {}
+            answered => return answered,
+        }
     }
+    ask().await
 }
 
 // === impl Store ===

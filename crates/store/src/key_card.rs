@@ -78,8 +78,16 @@ const BY_HASH: &str = cards!(
 
 const LAST_USED: &str = cards!(
     "SELECT id FROM keys WHERE last_used_at IS NOT NULL AND deleted_at IS NULL
-     ORDER BY last_used_at DESC, id LIMIT $1 OFFSET $2"
+     AND (last_used_at < $2 OR (last_used_at = $2 AND id > $3))
+     ORDER BY last_used_at DESC, id LIMIT $1"
 );
+
+/// A place in the order of last use.
+#[derive(Clone, Debug)]
+pub struct LastUse {
+    at: i64,
+    key_id: Arc<str>,
+}
 
 #[derive(sqlx::FromRow)]
 struct CardRow {
@@ -150,27 +158,23 @@ impl Store {
         Ok(found.into_iter().next().map(|card| card.record))
     }
 
-    /// The `most` keys that were used last, newest first: what a start brings near.
+    /// Some of the keys that were used last, newest first, and where to go on: what a start brings near.
     pub async fn most_recently_used(
         &self,
+        after: Option<&LastUse>,
         most: u32,
-    ) -> Result<Vec<(StoredHash, KeyRecord)>, StoreError> {
-        let mut found = Vec::new();
-        let mut from = 0;
-        while from < most {
-            let page = WARM_KEYS.min(most - from);
-            let reader = self.lists().await;
-            let chosen = binds![i64::from(page), i64::from(from)];
-            let mut cards = cards(reader, LAST_USED, chosen).await?;
-            cards.sort_by_key(|card| std::cmp::Reverse(card.last_used_at));
-            let ended = cards.is_empty();
-            found.extend(cards.into_iter().map(|card| (card.hash, card.record)));
-            if ended {
-                break;
-            }
-            from += page;
-        }
-        Ok(found)
+    ) -> Result<(Vec<(StoredHash, KeyRecord)>, Option<LastUse>), StoreError> {
+        let (at, id) = after.map_or((i64::MAX, ""), |last| (last.at, &*last.key_id));
+        let reader = self.lists().await;
+        let chosen = binds![i64::from(WARM_KEYS.min(most)), at, id];
+        let mut cards = cards(reader, LAST_USED, chosen).await?;
+        cards.sort_by(|a, b| {
+            b.last_used_at.cmp(&a.last_used_at).then_with(|| a.record.id.cmp(&b.record.id))
+        });
+        let last = cards.last().and_then(|card| {
+            Some(LastUse { at: card.last_used_at?, key_id: Arc::clone(&card.record.id) })
+        });
+        Ok((cards.into_iter().map(|card| (card.hash, card.record)).collect(), last))
     }
 }
 

@@ -49,6 +49,7 @@ pub use fault::Fault;
 pub use feed::Changes;
 pub use idempotency::{CallName, Remembered};
 pub use identities::{Identity, IdentityPatch, NewIdentity};
+pub use key_card::LastUse;
 pub use keys::grants::Grant;
 pub use keys::import::{ImportFailure, Imported, ImportedKey};
 pub use keys::read::KeyView;

@@ -24,13 +24,16 @@ const ADMIN_PATIENCE: Duration = Duration::from_secs(2);
 const BACKGROUND_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Misses are single-flight and answered in about a millisecond: eight serve thousands a second.
-const MISS_CONNECTIONS: u32 = 8;
+pub(crate) const MISS_CONNECTIONS: u32 = 8;
 const ADMIN_CONNECTIONS: u32 = 4;
 /// One of them listens for changes.
 const BACKGROUND_CONNECTIONS: u32 = 3;
 
-/// A connection that lay idle for so long may be dead without our knowing; a younger one is taken as it is.
-const IDLE_WITHOUT_DOUBT: Duration = Duration::from_secs(5);
+/// A connection that lay idle for so long may be dead without our knowing; for a miss a younger one is taken as it is,
+/// because asking it first would double the way. A miss can be asked again, and is.
+const MISS_WITHOUT_DOUBT: Duration = Duration::from_secs(5);
+/// A change cannot simply be made again, so nobody starts one on a connection that was not asked a moment ago.
+const ALWAYS_IN_DOUBT: Duration = Duration::ZERO;
 
 pub(crate) static SCHEMA: Migrator = sqlx::migrate!("migrations/postgres");
 
@@ -51,11 +54,10 @@ pub(crate) async fn connect(url: &str, replica: Option<&str>) -> Result<PgPools,
     migrate(&primary).await?;
     let limited = primary.options(LIMITS);
     Ok(PgPools {
-        miss: pool(MISS_CONNECTIONS, MISS_PATIENCE, limited.clone()),
-        admin: pool(ADMIN_CONNECTIONS, ADMIN_PATIENCE, limited.clone()),
-        background: pool(BACKGROUND_CONNECTIONS, BACKGROUND_PATIENCE, limited),
-        replica: replica
-            .map(|options| pool(MISS_CONNECTIONS, MISS_PATIENCE, options.options(LIMITS))),
+        miss: miss_pool(limited.clone()),
+        admin: pool(ADMIN_CONNECTIONS, ADMIN_PATIENCE, ALWAYS_IN_DOUBT, limited.clone()),
+        background: pool(BACKGROUND_CONNECTIONS, BACKGROUND_PATIENCE, ALWAYS_IN_DOUBT, limited),
+        replica: replica.map(|options| miss_pool(options.options(LIMITS))),
     })
 }
 
@@ -72,15 +74,24 @@ async fn migrate(options: &PgConnectOptions) -> Result<(), Fault> {
     Ok(connection.close().await?)
 }
 
-fn pool(connections: u32, patience: Duration, options: PgConnectOptions) -> PgPool {
+fn miss_pool(options: PgConnectOptions) -> PgPool {
+    pool(MISS_CONNECTIONS, MISS_PATIENCE, MISS_WITHOUT_DOUBT, options)
+}
+
+fn pool(
+    connections: u32,
+    patience: Duration,
+    without_doubt: Duration,
+    options: PgConnectOptions,
+) -> PgPool {
     PgPoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(patience)
         .test_before_acquire(false)
-        .before_acquire(|connection, meta| {
-            Box::pin(async move {
-                Ok(meta.idle_for < IDLE_WITHOUT_DOUBT || connection.ping().await.is_ok())
-            })
+        .before_acquire(move |connection, meta| {
+            Box::pin(
+                async move { Ok(meta.idle_for < without_doubt || connection.ping().await.is_ok()) },
+            )
         })
         .connect_lazy_with(options)
 }

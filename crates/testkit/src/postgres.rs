@@ -40,6 +40,7 @@ pub struct Postgres {
     programs: PathBuf,
     user: Option<(u32, u32)>,
     port: u16,
+    settings: Vec<String>,
     keeper: Option<Keeper>,
     databases: AtomicU32,
 }
@@ -74,6 +75,11 @@ impl Postgres {
 
     /// A server of its own, for a test that stops it. Dropping it ends it.
     pub fn start() -> Result<Self, PostgresFailure> {
+        Self::start_with(&[])
+    }
+
+    /// With settings on top of ours, as `name=value`.
+    pub fn start_with(settings: &[&str]) -> Result<Self, PostgresFailure> {
         let programs = programs()?;
         let folder = TempDir::new().map_err(|error| failed("a folder", &error))?.keep();
         let user = unprivileged()?;
@@ -81,28 +87,68 @@ impl Postgres {
             chown(&folder, Some(uid), Some(gid)).map_err(|error| failed("the folder", &error))?;
         }
         let port = free_port().map_err(|error| failed("a free port", &error))?;
-        let mut server =
-            Self { folder, programs, user, port, keeper: None, databases: AtomicU32::new(0) };
+        let settings = settings.iter().map(ToString::to_string).collect();
+        let (keeper, databases) = (None, AtomicU32::new(0));
+        let mut server = Self { folder, programs, user, port, settings, keeper, databases };
         server.make_cluster()?;
         server.again()?;
         Ok(server)
     }
 
+    /// A server that counts every statement; [`Postgres::ask`] reads `pg_stat_statements` in the database given.
+    pub fn start_counting() -> Result<Self, PostgresFailure> {
+        Self::start_with(&[
+            "shared_preload_libraries=pg_stat_statements",
+            "pg_stat_statements.track=top",
+        ])
+    }
+
+    /// What the server answers to one statement, as text: a line for each row, columns apart by `|`.
+    pub fn ask(&self, database: &str, statement: &str) -> Result<String, PostgresFailure> {
+        self.client(
+            "psql",
+            &["--no-psqlrc", "-v", "ON_ERROR_STOP=1", "-qAtd", database, "-c", statement],
+        )
+    }
+
+    /// Everything that is in a database, as text.
+    pub fn dump(&self, database: &str) -> Result<String, PostgresFailure> {
+        self.client("pg_dump", &[database])
+    }
+
     /// Makes an empty database that nobody else uses.
     pub fn database(&self) -> Result<Database, PostgresFailure> {
         let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
-        let made = Command::new(self.programs.join("createdb"))
+        self.client("createdb", &[&name])?;
+        Ok(self.named(name))
+    }
+
+    /// A second database with everything that is in the first. Nobody may be connected to that one.
+    pub fn copy(&self, database: &Database) -> Result<Database, PostgresFailure> {
+        let name = format!("{}_copy", database.name);
+        self.client("createdb", &["--template", &database.name, &name])?;
+        Ok(self.named(name))
+    }
+
+    fn named(&self, name: String) -> Database {
+        let url = format!("postgres://postgres@127.0.0.1:{}/{name}", self.port);
+        Database { name, url }
+    }
+
+    /// What one of PostgreSQL's own programs says.
+    fn client(&self, program: &str, arguments: &[&str]) -> Result<String, PostgresFailure> {
+        let ran = Command::new(self.programs.join(program))
             .arg("--host")
             .arg(&self.folder)
-            .args(["--port", &self.port.to_string(), "--username", "postgres", &name])
+            .args(["--port", &self.port.to_string(), "--username", "postgres"])
+            .args(arguments)
             .output();
-        let made = made.map_err(|error| failed("createdb", &error))?;
-        if !made.status.success() {
-            let said = String::from_utf8_lossy(&made.stderr).into_owned();
-            return Err(PostgresFailure(format!("createdb failed: {said}")));
+        let ran = ran.map_err(|error| failed(program, &error))?;
+        if ran.status.success() {
+            return Ok(String::from_utf8_lossy(&ran.stdout).into_owned());
         }
-        let url = format!("postgres://postgres@127.0.0.1:{}/{name}", self.port);
-        Ok(Database { name, url })
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        Err(PostgresFailure(format!("{program} failed: {said}")))
     }
 
     pub fn port(&self) -> u16 {
@@ -167,6 +213,9 @@ impl Postgres {
             "log_line_prefix=",
             "wal_level=replica",
         ] {
+            command.args(["-c", setting]);
+        }
+        for setting in &self.settings {
             command.args(["-c", setting]);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());

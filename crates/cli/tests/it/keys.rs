@@ -8,7 +8,10 @@ mod kill;
 mod lifecycle;
 mod limits;
 mod migrate;
+mod origin;
+mod outage;
 mod reading;
+mod replica;
 mod secrets;
 
 use serde_json::{Value, json};

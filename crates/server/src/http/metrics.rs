@@ -16,7 +16,7 @@ use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::Registry;
 use tollkeeper_account::{BOUNDS_US, Code, Health, HistogramReading, Kind, Ledger};
 use tollkeeper_core::Millis;
-use tollkeeper_decide::Cells;
+use tollkeeper_decide::Decider;
 
 use super::idempotency::Idempotency;
 use super::reply::{Reply, plain};
@@ -28,7 +28,7 @@ pub fn metrics(app: &App) -> Reply {
     let mut registry = Registry::with_prefix("tollkeeper");
     registry.register_collector(Box::new(Readings {
         ledger: app.ledger.clone(),
-        cells: Arc::clone(app.decider.cells()),
+        decider: Arc::clone(&app.decider),
         journal: Arc::clone(&app.journal),
         gauges: Arc::clone(&app.gauges),
         idempotency: Arc::clone(&app.idempotency),
@@ -47,7 +47,7 @@ pub fn metrics(app: &App) -> Reply {
 #[derive(Debug)]
 struct Readings {
     ledger: Ledger,
-    cells: Arc<Cells>,
+    decider: Arc<Decider>,
     journal: Arc<Health>,
     gauges: Arc<Gauges>,
     idempotency: Arc<Idempotency>,
@@ -84,6 +84,7 @@ impl Collector for Readings {
             "From the whole request to the reply.",
             &reading.decisions,
         )?;
+        self.loads(&mut sheet)?;
         self.table(&mut sheet)?;
         self.network(&mut sheet)?;
         self.durability(&mut sheet)
@@ -91,8 +92,19 @@ impl Collector for Readings {
 }
 
 impl Readings {
+    fn loads(&self, sheet: &mut Page<'_, '_>) -> fmt::Result {
+        let both = [("root_key", self.decider.root_key_loads()), ("key", self.decider.key_loads())];
+        sheet.counters("cache_loads", "Records asked of the database.", ["cache"], || {
+            both.into_iter().map(|(cache, loads)| ([cache], loads.asked))
+        })?;
+        let help = "Asks turned away because too many keys were unknown.";
+        sheet.counters("cache_loads_refused", help, ["cache"], || {
+            both.into_iter().map(|(cache, loads)| ([cache], loads.refused))
+        })
+    }
+
     fn table(&self, sheet: &mut Page<'_, '_>) -> fmt::Result {
-        let cells = self.cells.stats();
+        let cells = self.decider.cells().stats();
         sheet.gauge("cells", "Live cells in the table.", cells.live as u64)?;
         sheet.counter(
             "cells_evicted",

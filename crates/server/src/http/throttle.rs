@@ -10,9 +10,6 @@ use tollkeeper_core::{Cost, Limit, Millis, Outcome, Quota, State, Width};
 
 use crate::status::Refusal;
 
-/// A change is one transaction with its audit row and announcements, of which SQLite makes a few thousand in a second:
-/// one root key that runs wild leaves most of them to everybody else.
-const CHANGES_PER_SECOND: u64 = 200;
 const SECOND_MS: u64 = 1_000;
 const MINUTE_MS: u64 = 60_000;
 /// Beyond so many callers, those who have been quiet for long enough are forgotten.
@@ -23,10 +20,13 @@ const REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 
 /// Shared by all workers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Throttles {
     tenants: Counters,
     root_keys: Counters,
+    /// A change is one transaction with its audit row and announcements, of which SQLite makes a few thousand in a
+    /// second: one root key that runs wild leaves most of them to everybody else.
+    changes_per_second: u64,
 }
 
 #[derive(Debug, Default)]
@@ -42,6 +42,11 @@ pub struct TenantStanding {
 // === impl Throttles ===
 
 impl Throttles {
+    pub fn new(changes_per_second: u64) -> Self {
+        let (tenants, root_keys) = (Counters::default(), Counters::default());
+        Self { tenants, root_keys, changes_per_second }
+    }
+
     /// Counts one call of a tenant that may make so many in a minute.
     pub fn call(
         &self,
@@ -56,7 +61,7 @@ impl Throttles {
     /// Counts one change by this root key, or says when there is room for it.
     pub fn change(&self, root_key_id: &Arc<str>, now: Millis) -> Result<(), Refusal> {
         let Some((quota, width)) =
-            Quota::new(CHANGES_PER_SECOND).zip(Width::from_millis(SECOND_MS))
+            Quota::new(self.changes_per_second).zip(Width::from_millis(SECOND_MS))
         else {
             return Ok(());
         };
@@ -119,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_root_key_changes_200_things_at_once_and_another_every_5_ms() {
-        let throttles = Throttles::default();
+        let throttles = Throttles::new(200);
         assert!((0..200).all(|_| denied(&throttles, "rk_1", 1_000).is_none()));
         assert_eq!(denied(&throttles, "rk_1", 1_000), Some(1));
         assert_eq!(denied(&throttles, "rk_2", 1_000), None);
@@ -128,8 +133,16 @@ mod tests {
     }
 
     #[test]
+    fn how_many_changes_there_are_in_a_second_is_a_setting() {
+        let throttles = Throttles::new(2);
+        assert!((0..2).all(|_| denied(&throttles, "rk_1", 1_000).is_none()));
+        assert_eq!(denied(&throttles, "rk_1", 1_499), Some(1));
+        assert_eq!(denied(&throttles, "rk_1", 1_500), None);
+    }
+
+    #[test]
     fn a_tenant_over_its_minute_is_told_when_to_come_back() {
-        let (throttles, tenant) = (Throttles::default(), Arc::from("ws_1"));
+        let (throttles, tenant) = (Throttles::new(200), Arc::from("ws_1"));
         let call = |now| throttles.call(&tenant, 2, Millis(now)).unwrap().refusal();
         assert!(call(60_000).is_none() && call(60_000).is_none());
         let wait = call(60_000).unwrap().retry_after_s().unwrap();
@@ -139,7 +152,7 @@ mod tests {
 
     #[test]
     fn callers_who_have_gone_quiet_take_no_room() {
-        let throttles = Throttles::default();
+        let throttles = Throttles::new(200);
         for at in 0..3 * CALLERS_MAX {
             let now = 10_000 * (1 + at as u64 / CALLERS_MAX as u64);
             assert!(denied(&throttles, &at.to_string(), now).is_none());

@@ -28,6 +28,8 @@ pub struct Settings {
     pub cache_stale_ms: u64,
     pub max_cells: u64,
     pub max_connections: u64,
+    /// By one root key, on one node.
+    pub admin_writes_per_second: u64,
     /// Where client commands find a server.
     pub url: String,
     pub log: String,
@@ -101,6 +103,8 @@ impl Sheet<'_> {
         let max_cells = self.required("max_cells", |text| syntax::whole(text, &(16..=100_000_000)));
         let max_connections =
             self.required("max_connections", |text| syntax::whole(text, &(16..=1_000_000)));
+        let admin_writes_per_second =
+            self.required("admin_writes_per_second", |text| syntax::whole(text, &(1..=1_000_000)));
         let url = self.required("url", syntax::http_url);
         let log = self.required("log", syntax::log_filter);
         let (cache_fresh_ms, cache_stale_ms) = caching?;
@@ -118,6 +122,7 @@ impl Sheet<'_> {
             cache_stale_ms,
             max_cells: max_cells?,
             max_connections: max_connections?,
+            admin_writes_per_second: admin_writes_per_second?,
             url: url?,
             log: log?,
             unbuilt_given: self.unbuilt_given(mode),

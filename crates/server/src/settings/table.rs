@@ -141,6 +141,8 @@ pub static SETTINGS: &[Setting] = &[
         "a whole number from 16 to 100000000"),
     Setting::new("max_connections", Value("10000"), "Most client connections open at once",
         "a whole number from 16 to 1000000"),
+    Setting::new("admin_writes_per_second", Value("200"), "Most changes that one root key makes in a second, on one node",
+        "a whole number from 1 to 1000000"),
     Setting::new("archive_url", Unset("none"), "Where the archive command puts Parquet files",
         "file://PATH or s3://BUCKET/PREFIX").unbuilt(),
     Setting::new("log", Value("info"), "What is logged",
@@ -156,7 +158,7 @@ mod tests {
     fn every_key_is_there_once() {
         let keys: BTreeSet<_> = SETTINGS.iter().map(|setting| setting.key).collect();
         assert_eq!(keys.len(), SETTINGS.len());
-        assert_eq!(keys.len(), 27);
+        assert_eq!(keys.len(), 28);
     }
 
     #[test]

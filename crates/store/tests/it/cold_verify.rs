@@ -198,10 +198,13 @@ async fn the_keys_used_last_come_newest_first_and_whole(fresh: Fresh) {
     // Never backwards, and what is gone is passed over.
     let late = [(ids[1].0.clone(), Millis(5)), ("key_gone".to_owned(), Millis(5))];
     fresh.store.touch_last_used(Used::Key, &late).await.unwrap();
-    let used = fresh.store.most_recently_used(10).await.unwrap();
+    let used = fresh.store.most_recently_used(None, 10).await.unwrap().0;
     let found: Vec<_> = used.iter().map(|(hash, key)| (hash.hash, key.id.to_string())).collect();
     let expected: Vec<_> = [1, 2, 0].map(|at: usize| (ids[at].1, ids[at].0.clone())).into();
     assert_eq!(found, expected);
     assert!(used.iter().all(|(_, key)| key.permissions.len() == 1));
-    assert_eq!(fresh.store.most_recently_used(2).await.unwrap().len(), 2);
+    let (two, last) = fresh.store.most_recently_used(None, 2).await.unwrap();
+    assert_eq!(two.len(), 2);
+    let (rest, _) = fresh.store.most_recently_used(last.as_ref(), 10).await.unwrap();
+    assert_eq!(two.len() + rest.len(), used.len(), "a page goes on where the last one ended");
 }

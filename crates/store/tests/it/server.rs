@@ -147,6 +147,29 @@ async fn a_server_that_went_away_is_told_as_away_and_used_again_when_it_is_back(
     assert!(fresh.verified(hash).await.unwrap().revoked_at.is_some());
 }
 
+/// Every connection of every pool is dead then, and none of them knows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_restart_of_the_server_the_very_first_change_and_the_very_first_read_succeed() {
+    let mut server = Postgres::start().unwrap();
+    let database = server.database().unwrap();
+    let store = Store::connect(&database.url, None).await.unwrap();
+    let fresh = Fresh::on(crate::Home::Server(database), store).await;
+    let (key, hash) = fresh.key(KeyTerms::default()).await;
+    let mut used = tokio::task::JoinSet::new();
+    for _ in 0..64 {
+        let store = fresh.store.clone();
+        used.spawn(async move {
+            store.list_tenants(None, 1).await.unwrap();
+            store.key(KeyHashes { ours: hash, imported: NOBODY }).await.unwrap().unwrap();
+        });
+    }
+    used.join_all().await;
+    server.stop();
+    server.again().unwrap();
+    fresh.store.revoke_key(fresh.by(), &key, None).await.unwrap();
+    assert!(fresh.verified(hash).await.unwrap().revoked_at.is_some());
+}
+
 /// A replica so late that it stands still: a copy of the database from before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_late_replica_hides_no_new_key_and_shows_no_revoked_one_as_good() {

@@ -1,5 +1,7 @@
 //! Credits: exact however many ask at once, changed by hand, refilled by rule.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use serde_json::{Value, json};
 
 use super::{api, code, create, get, verify};
@@ -127,4 +129,64 @@ fn credits_that_are_raised_while_they_are_spent_are_neither_lost_nor_doubled() {
     .sum();
     let left = get(&mut client, &key.id)["credits"]["remaining"].as_u64().unwrap();
     assert_eq!(left + spent as u64, 5_400);
+}
+
+#[test]
+fn credits_that_are_lowered_while_they_are_spent_are_neither_lost_nor_doubled() {
+    let world = World::new();
+    let mut client = world.client();
+    let api = api(&mut client);
+    let key = create(&mut client, &api, json!({"credits": {"remaining": 5_000}}));
+    let lower = json!({"keyId": key.id, "operation": "decrement", "value": 10});
+    let spent: usize = side_by_side(8, |at| {
+        let mut client = world.client();
+        if at == 0 {
+            (0..40).for_each(|_| drop(client.data("keys.updateCredits", &lower)));
+            return 0;
+        }
+        let codes = (0..200).map(|_| code(&mut client, &key.text));
+        codes.inspect(|code| assert_eq!(code, "VALID", "there are plenty")).count()
+    })
+    .into_iter()
+    .sum();
+    let left = get(&mut client, &key.id)["credits"]["remaining"].as_u64().unwrap();
+    assert_eq!(left + spent as u64 + 400, 5_000);
+}
+
+/// Every spend is known to be before the last set, after it, or at the same time: then it may count as either.
+#[test]
+fn credits_that_are_set_while_they_are_spent_are_what_was_set_less_what_was_spent_since() {
+    const SETS: u64 = 20;
+    let world = World::new();
+    let mut client = world.client();
+    let api = api(&mut client);
+    let key = create(&mut client, &api, json!({"credits": {"remaining": 3_000}}));
+    let set = json!({"keyId": key.id, "operation": "set", "value": 3_000});
+    // Odd while a set is under way.
+    let moment = AtomicU64::new(0);
+    let counts = side_by_side(8, |at| {
+        let mut client = world.client();
+        if at == 0 {
+            for _ in 0..SETS {
+                moment.fetch_add(1, Ordering::SeqCst);
+                client.data("keys.updateCredits", &set);
+                moment.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        let (mut surely, mut perhaps) = (0, 0);
+        // Until some time after the last set, and never to the end of the balance.
+        for _ in 0..20 + 400 * u64::from(at > 0) {
+            let before = moment.load(Ordering::SeqCst);
+            assert_eq!(code(&mut client, &key.text), "VALID", "there are plenty");
+            let after = moment.load(Ordering::SeqCst);
+            surely += u64::from(before == 2 * SETS);
+            perhaps += u64::from(before < 2 * SETS && after >= 2 * SETS - 1);
+        }
+        (surely, perhaps)
+    });
+    let (surely, perhaps) =
+        counts.into_iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    assert!(surely >= 20);
+    let left = get(&mut client, &key.id)["credits"]["remaining"].as_u64().unwrap();
+    assert!((surely..=surely + perhaps).contains(&(3_000 - left)), "{left} {surely} {perhaps}");
 }

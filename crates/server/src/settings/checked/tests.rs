@@ -33,6 +33,7 @@ fn with_nothing_given_the_server_is_embedded_and_local() {
     assert_eq!(settings.mode, Mode::Memory);
     assert_eq!((settings.cache_fresh_ms, settings.cache_stale_ms), (10_000, 60_000));
     assert_eq!((settings.max_cells, settings.max_connections), (1_000_000, 10_000));
+    assert_eq!(settings.admin_writes_per_second, 200);
     assert_eq!(settings.url, "http://127.0.0.1:7700");
     assert_eq!(settings.log, "info");
     assert!(settings.unbuilt_given.is_empty());
@@ -123,6 +124,7 @@ fn numbers_are_accepted_up_to_their_bounds_and_not_beyond() {
     for (key, least, most) in [
         ("max_cells", 16, 100_000_000),
         ("max_connections", 16, 1_000_000),
+        ("admin_writes_per_second", 1, 1_000_000),
         ("cache_stale_seconds", 10, 3_600),
         ("flush_seconds", 1, 86_400),
         ("audit_days", 1, 36_500),

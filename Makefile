@@ -1,7 +1,7 @@
 # The commands of this repository. `make` alone lists them.
 
 # Commands that the tests and the benchmarks call, as scripts/need takes them.
-TEST_NEEDS  := node:nodejs npm python3:python3-venv
+TEST_NEEDS  := node:nodejs npm python3:python3-venv redis-server
 BENCH_NEEDS := wrk valgrind taskset:util-linux
 
 # nextest runs test binaries side by side; without it cargo's own runner does.
@@ -12,7 +12,7 @@ else
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint fmt tidy bench bench-gate clean
+.PHONY: help run build test lint fmt tidy bench bench-exact bench-gate clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -46,6 +46,10 @@ tidy: ## the rules of the tree: file headers, named paths, direction of imports
 bench: ## side-by-side figures, printed as tables
 	@scripts/need $(BENCH_NEEDS)
 	@cargo run --release --package tollkeeper-bench
+
+bench-exact: ## exactness of a fleet over the whole grid; takes up to 40 minutes
+	@scripts/need redis-server
+	@cargo run --release --package tollkeeper-bench -- exact grid
 
 bench-gate: ## fail when the hot path takes 5 % more instructions than recorded
 	@scripts/need $(BENCH_NEEDS)

@@ -6,6 +6,7 @@
 mod bystanders;
 mod clock;
 mod decide;
+mod exact;
 mod failure;
 mod gate;
 mod http;
@@ -31,6 +32,7 @@ tollkeeper-bench decide              one limit check in process, against governo
 tollkeeper-bench memory              bytes per live cell
 tollkeeper-bench http [TOLLKEEPER]   ratelimit.limit against a bare hyper server; builds the binary unless given
 tollkeeper-bench verify [PART]       keys.verifyKey; parts: throughput, latency, revocation, flood, restart
+tollkeeper-bench exact [grid]        a fleet on one Redis: what is admitted too much or too little, and calls per decision
 tollkeeper-bench layout              one runtime per core against one runtime over all cores
 tollkeeper-bench gate [--record]     instructions of the hot path against benches/gate.toml";
 
@@ -45,6 +47,8 @@ fn main() -> ExitCode {
         ["http", tollkeeper] => http::against_bare(Some(tollkeeper.into())),
         ["verify"] => verify::run(&verify::Part::ALL),
         ["verify", part] => verify::part(part).and_then(|part| verify::run(&[part])),
+        ["exact"] => exact::run(exact::Extent::Sample),
+        ["exact", "grid"] => exact::run(exact::Extent::Grid),
         ["layout"] => http::layout(),
         ["gate"] => gate::check(),
         ["gate", "--record"] => gate::record(),

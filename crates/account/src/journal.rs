@@ -2,7 +2,9 @@
 //! States are whole, so that replaying too much is harmless; a torn or corrupt tail is set aside, never fatal.
 //! It never reads a clock and never touches the table: changes come in, changes go out.
 
+mod lease;
 mod marker;
+mod place;
 mod record;
 mod recovered;
 mod segment;
@@ -16,6 +18,7 @@ use std::sync::Arc;
 use tollkeeper_core::Millis;
 use tollkeeper_decide::Change;
 
+use crate::lease_left::LeaseLeft;
 use marker::Marker;
 use record::Record;
 use recovered::replay;
@@ -72,6 +75,7 @@ pub struct CreditSpent {
 pub enum Entry {
     Cell(Change),
     Spent(CreditSpent),
+    Lease(LeaseLeft),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -139,6 +143,13 @@ impl Journal {
     /// Notes what was spent of credits. The kernel has it when this returns, whatever becomes of the process.
     pub fn note_spent(&mut self, spent: &[CreditSpent]) -> Result<(), JournalError> {
         let bytes: Vec<u8> = spent.iter().flat_map(|one| Record::spent(one).encode()).collect();
+        let written = self.segment.append(&bytes);
+        self.judge(written)
+    }
+
+    /// The same for ceilings of leases.
+    pub fn note_leases(&mut self, leases: &[LeaseLeft]) -> Result<(), JournalError> {
+        let bytes: Vec<u8> = leases.iter().flat_map(|one| Record::lease(one).encode()).collect();
         let written = self.segment.append(&bytes);
         self.judge(written)
     }

@@ -12,6 +12,7 @@ use tollkeeper_core::Millis;
 use tollkeeper_decide::Cells;
 
 use crate::journal::{CreditSpent, JournalError, Sealed, SharedJournal};
+use crate::lease_left::LeaseLeft;
 
 #[cfg(test)]
 mod tests;
@@ -44,9 +45,18 @@ type Clock = Box<dyn Fn() -> Millis + Send>;
 /// Says what this process has spent of credits so far, for a checkpoint.
 type Spendings = Box<dyn Fn() -> Vec<CreditSpent> + Send>;
 
+/// Says which leases this process holds, and those of its forerunners that still wait to be given back.
+type Leases = Box<dyn Fn() -> Vec<LeaseLeft> + Send>;
+
+/// What a checkpoint repeats beside the table.
+struct Repeated {
+    spendings: Spendings,
+    leases: Leases,
+}
+
 struct Writer {
     journal: SharedJournal,
-    spendings: Spendings,
+    repeated: Repeated,
     cells: Arc<Cells>,
     clock: Clock,
     health: Arc<Health>,
@@ -72,12 +82,14 @@ impl Keeper {
         journal: SharedJournal,
         cells: Arc<Cells>,
         spendings: impl Fn() -> Vec<CreditSpent> + Send + 'static,
+        leases: impl Fn() -> Vec<LeaseLeft> + Send + 'static,
         clock: impl Fn() -> Millis + Send + 'static,
     ) -> io::Result<Self> {
         let health = Arc::new(Health::default());
         let (stop, stopped) = sync_channel(1);
+        let repeated = Repeated { spendings: Box::new(spendings), leases: Box::new(leases) };
         let mut writer =
-            Writer::new(journal, cells, Box::new(spendings), Box::new(clock), Arc::clone(&health));
+            Writer::new(journal, cells, repeated, Box::new(clock), Arc::clone(&health));
         let run = move || {
             writer.beat();
             while stopped.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
@@ -107,18 +119,18 @@ impl Writer {
     fn new(
         journal: SharedJournal,
         cells: Arc<Cells>,
-        spendings: Spendings,
+        repeated: Repeated,
         clock: Clock,
         health: Arc<Health>,
     ) -> Self {
         let checkpoint = Checkpoint::None;
-        Self { journal, spendings, cells, clock, health, checkpoint, rewrite_in: Some(0) }
+        Self { journal, repeated, cells, clock, health, checkpoint, rewrite_in: Some(0) }
     }
 
     fn beat(&mut self) {
         let written = self.write_changes().and_then(|()| self.advance());
         self.report(written);
-        // Spent credits are written by those who spend them; a failure of theirs shows here.
+        // What is spent of credits and leases is written by those who spend it; a failure of theirs shows here.
         if self.rewrite_in.is_none() && self.journal.lock().has_gap() {
             self.report(Err(JournalError::Gap));
         }
@@ -141,12 +153,15 @@ impl Writer {
         written
     }
 
-    /// Totals only grow, and each is written when it does: what a checkpoint repeats may be old, never too much.
-    fn write_spendings(&self) -> Result<(), JournalError> {
+    /// Totals and ceilings only grow, and each is written when it does: what a checkpoint repeats may be old, never too much.
+    fn write_repeated(&self) -> Result<(), JournalError> {
         /// Some 64 KiB: whoever spends meanwhile waits for one write of that size.
         const AT_ONCE: usize = 1_000;
-        let spendings = (self.spendings)();
-        spendings.chunks(AT_ONCE).try_for_each(|some| self.journal.lock().note_spent(some))
+        let spendings = (self.repeated.spendings)();
+        spendings.chunks(AT_ONCE).try_for_each(|some| self.journal.lock().note_spent(some))?;
+        // Whoever raises a ceiling holds its cell and waits for the journal: so never both from here.
+        let leases = (self.repeated.leases)();
+        leases.chunks(AT_ONCE).try_for_each(|some| self.journal.lock().note_leases(some))
     }
 
     fn begin_if_due(&mut self) {
@@ -189,7 +204,7 @@ impl Writer {
     }
 
     fn seal(&mut self) -> Result<(), JournalError> {
-        self.write_spendings()?;
+        self.write_repeated()?;
         let sealed = self.journal.lock().seal_checkpoint()?;
         // Every failure ends the checkpoint it meets, so one that got here makes good for all before it.
         if self.health.failing.swap(false, Ordering::Relaxed) {
@@ -249,7 +264,7 @@ impl Writer {
             self.journal.lock().append(&states)?;
             part += 1;
         }
-        self.write_spendings()?;
+        self.write_repeated()?;
         let mut journal = self.journal.lock();
         journal.end_checkpoint()?;
         journal.close()

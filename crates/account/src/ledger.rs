@@ -51,6 +51,9 @@ impl Ledger {
         let made = decided.open();
         let code = if made.passed { Code::Valid } else { Code::RateLimited };
         self.page().check(kind, code);
+        if made.limits.iter().any(|one| one.degraded) {
+            self.page().fallback(made.passed);
+        }
         Answer { made, at }
     }
 
@@ -59,6 +62,9 @@ impl Ledger {
         let at = decided.at();
         let made = decided.open();
         self.page().check(Kind::Verify, made.verdict.into());
+        if made.limits.iter().any(|one| one.degraded) {
+            self.page().fallback(made.verdict == Verdict::Valid);
+        }
         if let Some(key) = made.key.as_ref().filter(|_| made.verdict == Verdict::Valid) {
             self.last_used.note(key, at);
         }

@@ -5,6 +5,8 @@ mod histogram;
 mod journal;
 mod keeper;
 mod last_used;
+mod lease_left;
+mod lease_marks;
 mod ledger;
 mod tally;
 
@@ -14,5 +16,7 @@ pub use journal::{
 };
 pub use keeper::{Health, Keeper};
 pub use last_used::{LastUsed, Waiting};
+pub use lease_left::LeaseLeft;
+pub use lease_marks::LeaseMarks;
 pub use ledger::{Answer, Ledger};
 pub use tally::{Code, Kind, Reading, Tally};

@@ -28,6 +28,7 @@ pub enum Code {
     Disabled,
     Revoked,
     Expired,
+    Unavailable,
 }
 
 /// Statuses run from 100 to 599.
@@ -39,6 +40,8 @@ pub struct Tally {
     /// From status 100 on; the first one also takes what is no status.
     responses: [AtomicU64; STATUSES],
     cache_reads: [[AtomicU64; 3]; 3],
+    /// Decisions made without the shared counters: admitted, and refused.
+    fallbacks: [AtomicU64; 2],
     pub decisions: Histogram,
 }
 
@@ -50,6 +53,8 @@ pub struct Reading {
     pub responses: BTreeMap<u16, u64>,
     /// By cache (root key, namespace, key) and freshness (fresh, stale, miss).
     pub cache_reads: [[u64; 3]; 3],
+    /// Decisions made without the shared counters: admitted, and refused.
+    pub fallbacks: [u64; 2],
     pub decisions: HistogramReading,
 }
 
@@ -69,7 +74,7 @@ impl Kind {
 }
 
 impl Code {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Valid,
         Self::RateLimited,
         Self::NotFound,
@@ -79,6 +84,7 @@ impl Code {
         Self::Disabled,
         Self::Revoked,
         Self::Expired,
+        Self::Unavailable,
     ];
 
     pub fn label(self) -> &'static str {
@@ -92,6 +98,7 @@ impl Code {
             Self::Disabled => "disabled",
             Self::Revoked => "revoked",
             Self::Expired => "expired",
+            Self::Unavailable => "unavailable",
         }
     }
 }
@@ -108,6 +115,7 @@ impl From<Verdict> for Code {
             Verdict::Disabled => Self::Disabled,
             Verdict::Revoked { .. } => Self::Revoked,
             Verdict::Expired => Self::Expired,
+            Verdict::Unavailable => Self::Unavailable,
         }
     }
 }
@@ -120,6 +128,7 @@ impl Default for Tally {
             checks: Default::default(),
             responses: [const { AtomicU64::new(0) }; STATUSES],
             cache_reads: Default::default(),
+            fallbacks: Default::default(),
             decisions: Histogram::default(),
         }
     }
@@ -128,6 +137,10 @@ impl Default for Tally {
 impl Tally {
     pub(crate) fn check(&self, kind: Kind, code: Code) {
         self.checks[kind as usize][code as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn fallback(&self, admitted: bool) {
+        self.fallbacks[usize::from(!admitted)].fetch_add(1, Ordering::Relaxed);
     }
 
     pub fn response(&self, status: u16) {
@@ -154,6 +167,9 @@ impl Tally {
         for (sum, count) in
             reading.cache_reads.iter_mut().flatten().zip(self.cache_reads.iter().flatten())
         {
+            *sum += count.load(Ordering::Relaxed);
+        }
+        for (sum, count) in reading.fallbacks.iter_mut().zip(&self.fallbacks) {
             *sum += count.load(Ordering::Relaxed);
         }
         self.decisions.add_to(&mut reading.decisions);

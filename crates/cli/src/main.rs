@@ -10,6 +10,7 @@ mod flags;
 mod identities;
 mod keys;
 mod limit;
+mod mode;
 mod moment;
 mod new_key;
 mod output;
@@ -17,6 +18,7 @@ mod projects;
 mod root_keys;
 mod serve;
 mod setting_flags;
+mod status;
 mod window;
 
 use std::process::ExitCode;
@@ -49,6 +51,8 @@ enum Command {
     #[command(subcommand)]
     RootKeys(root_keys::RootKeys),
     Limit(limit::Limit),
+    Mode(mode::ModeCommand),
+    Status(status::Status),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
 }
@@ -62,6 +66,8 @@ fn main() -> ExitCode {
         Some(Command::Identities(identities)) => identities.run(),
         Some(Command::RootKeys(root_keys)) => root_keys.run(),
         Some(Command::Limit(limit)) => limit.run(),
+        Some(Command::Mode(mode)) => mode.run(),
+        Some(Command::Status(status)) => status.run(),
         Some(Command::Doctor(doctor)) => doctor.run(),
         Some(Command::Completions(completions)) => completions.run(),
     };

@@ -7,6 +7,7 @@ mod permissions;
 mod projects;
 mod ratelimit;
 mod root_keys;
+mod system;
 mod tenants;
 
 use serde::Serialize;

@@ -23,8 +23,12 @@ pub enum Verdict {
     InsufficientPermissions,
     UsageExceeded,
     RateLimited,
+    /// A limit's counters are out of reach, and its policy is to refuse then.
+    Unavailable,
     Disabled,
-    Revoked { at: Millis },
+    Revoked {
+        at: Millis,
+    },
     Expired,
 }
 
@@ -86,6 +90,7 @@ impl Verdict {
             Self::InsufficientPermissions => "INSUFFICIENT_PERMISSIONS",
             Self::UsageExceeded => "USAGE_EXCEEDED",
             Self::RateLimited => "RATE_LIMITED",
+            Self::Unavailable => "UNAVAILABLE",
             Self::Disabled => "DISABLED",
             Self::Revoked { .. } => "REVOKED",
             Self::Expired => "EXPIRED",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Cidr, CreditRefill, HostPattern, Limit, Millis};
+use crate::{Cidr, CreditRefill, HostPattern, Limit, Millis, Sharing};
 
 #[derive(Clone, Debug)]
 pub struct KeyRecord {
@@ -56,6 +56,7 @@ pub struct StoredLimit {
     pub name: Box<str>,
     pub limit: Limit,
     pub auto_apply: bool,
+    pub sharing: Sharing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

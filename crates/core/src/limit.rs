@@ -24,6 +24,56 @@ pub enum Algorithm {
     },
 }
 
+/// How closely the nodes of a fleet keep together on one limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Consistency {
+    /// Never above the limit, whatever the nodes do.
+    #[default]
+    Exact,
+    /// Never waits; above the limit by a known bound.
+    Fast,
+    /// Each node counts for itself.
+    Local,
+}
+
+/// What a shared limit does while its counters are out of reach.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnOutage {
+    /// Each node goes on with its share of what was left.
+    #[default]
+    Share,
+    Allow,
+    Deny,
+}
+
+/// What a limit says about being shared. Nothing said: the defaults of the fleet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Sharing {
+    pub consistency: Option<Consistency>,
+    pub on_outage: Option<OnOutage>,
+}
+
+// === impl Sharing ===
+
+impl Sharing {
+    /// From the words that they are stored by; an unknown word is as good as none.
+    pub fn from_words(consistency: Option<&str>, on_outage: Option<&str>) -> Self {
+        let consistency = match consistency {
+            Some("exact") => Some(Consistency::Exact),
+            Some("fast") => Some(Consistency::Fast),
+            Some("local") => Some(Consistency::Local),
+            _ => None,
+        };
+        let on_outage = match on_outage {
+            Some("share") => Some(OnOutage::Share),
+            Some("allow") => Some(OnOutage::Allow),
+            Some("deny") => Some(OnOutage::Deny),
+            _ => None,
+        };
+        Self { consistency, on_outage }
+    }
+}
+
 // === impl Limit ===
 
 impl Limit {

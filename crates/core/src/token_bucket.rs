@@ -47,7 +47,7 @@ impl TokenBucket {
     }
 
     #[allow(clippy::cast_possible_truncation, reason = "the deficit only shrinks")]
-    fn refilled(self, refill: Refill, now: Millis) -> Self {
+    pub(crate) fn refilled(self, refill: Refill, now: Millis) -> Self {
         // Zero when the clock went back: nothing is refilled twice.
         let elapsed = now.since(self.at);
         let gained = u128::from(elapsed) * u128::from(refill.tokens);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tollkeeper_core::{Cost, Limit, Outcome};
+use tollkeeper_core::{Cost, Limit, Outcome, Sharing};
 
 use crate::ports::RootKey;
 
@@ -24,6 +24,7 @@ pub struct LimitCheck<'a> {
     pub identifier: &'a str,
     pub limit: Limit,
     pub cost: Cost,
+    pub sharing: Sharing,
 }
 
 /// What to do about a namespace that is not there.
@@ -47,6 +48,8 @@ pub struct LimitedOne {
     pub outcome: Outcome,
     pub limit: Limit,
     pub override_id: Option<Arc<str>>,
+    /// Decided without the shared counters, or refused because they did not answer.
+    pub degraded: bool,
 }
 
 // === impl Limited ===

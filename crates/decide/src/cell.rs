@@ -2,10 +2,12 @@
 //! Its name never enters the table, only a keyed hash of it.
 
 use std::hash::Hasher;
+use std::sync::Arc;
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 use tollkeeper_core::{Algorithm, Limit, Millis, Outcome, State, Window};
 
+use crate::lease::Scope;
 use crate::ports::ParkedCell;
 
 /// 128 bits under a secret key: an attacker who chooses identifiers can neither aim at
@@ -29,6 +31,8 @@ pub struct CellHasher {
 pub struct NamespaceTag {
     /// What a whole namespace's cells have in common.
     pub tag: u64,
+    /// The first part of their names outside this process.
+    pub scope: Arc<Scope>,
     prefix: SipHasher13,
 }
 
@@ -53,12 +57,26 @@ impl CellHasher {
 
     /// Every part goes in behind its length, so that no two names can run into each other.
     pub fn namespace(&self, tenant_slug: &str, name: &str) -> NamespaceTag {
+        self.scope(&Arc::new(Scope::namespace(tenant_slug, name)))
+    }
+
+    /// The same for limits that belong to a key or an identity.
+    pub fn owner(&self, tenant_slug: &str, owner_id: &str) -> NamespaceTag {
+        self.scope(&Arc::new(Scope::owner(tenant_slug, owner_id)))
+    }
+
+    pub fn scope(&self, scope: &Arc<Scope>) -> NamespaceTag {
         let mut prefix = self.seed;
-        for part in [tenant_slug, name] {
-            prefix.write_u64(part.len() as u64);
+        // A zero byte keeps owners apart from every namespace that a caller can name, because no slug holds one.
+        let tenant: &[&str] =
+            if scope.of_owner { &[&scope.tenant, "\0owner"] } else { &[&scope.tenant] };
+        prefix.write_u64(tenant.iter().map(|part| part.len()).sum::<usize>() as u64);
+        for part in tenant {
             prefix.write(part.as_bytes());
         }
-        NamespaceTag { tag: prefix.finish(), prefix }
+        prefix.write_u64(scope.space.len() as u64);
+        prefix.write(scope.space.as_bytes());
+        NamespaceTag { tag: prefix.finish(), scope: Arc::clone(scope), prefix }
     }
 }
 

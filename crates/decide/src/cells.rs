@@ -122,6 +122,13 @@ impl Cells {
         outcome
     }
 
+    /// Takes a cell away that is counted elsewhere from now on, and says what was used of it.
+    pub(crate) fn take(&self, ask: &CellAsk, now: Millis) -> u64 {
+        let mut shard = lock(&self.shards[self.shard_of(ask.key)]);
+        let stood = shard.take(ask.key, &ask.limit, now);
+        stood.map_or(0, |stood| ask.limit.ceiling().saturating_sub(stood.remaining))
+    }
+
     /// Resets all cells that `which` covers; returns those that were in the table.
     pub fn reset(&self, which: Which) -> Vec<CellKey> {
         match which {

@@ -10,16 +10,18 @@ use tollkeeper_core::{KeyRecord, Millis};
 
 use crate::ask::{LimitAsk, Limited, Missing};
 use crate::budget::{Budget, Loads};
-use crate::cells::{CellAsk, Cells};
+use crate::cells::{CellAsk, Cells, Returned};
+use crate::fleet::Fleet;
 use crate::loaded_key::LoadedKey;
 use crate::namespace::{Namespace, NamespaceKey, NamespaceRef};
 use crate::offstage::offstage;
 use crate::overflow::Overflow;
 use crate::ports::{Directory, KeyHash, KeyHashes, OriginError, Ports, RootKey, Tenant, Which};
 use crate::purse::Purse;
+use crate::sharing::{self, Joint, Routed, Shared};
 use crate::swr::{Freshness, Lifetime, Near, Swr};
 use crate::warm::{Warm, WarmCheck, WarmError, permit};
-use crate::{CellHasher, Decided};
+use crate::{CellHasher, Decided, NamespaceTag};
 
 /// Root keys and namespaces held in memory, at most. Some 500 bytes each: 50 MB when full.
 const RECORDS_MAX: usize = 100_000;
@@ -45,6 +47,7 @@ pub struct Decider {
     key_loads: Budget,
     renewals: Arc<Semaphore>,
     purse: Purse,
+    fleet: Option<Arc<Fleet>>,
     /// Where loads run, so that storage never runs on a thread that answers requests.
     backstage: Handle,
 }
@@ -77,11 +80,22 @@ impl Decider {
             directory,
             root_keys: Arc::new(Swr::new(RECORDS_MAX, ABSENT_MAX, lifetime)),
             namespaces: Arc::new(Swr::new(RECORDS_MAX, ABSENT_MAX, lifetime)),
+            fleet: None,
             root_key_loads: Budget::default(),
             key_loads: Budget::default(),
             renewals: Arc::new(Semaphore::new(RENEWALS_MAX)),
             backstage,
         }
+    }
+
+    /// As one of a fleet that shares limits.
+    #[must_use]
+    pub fn sharing(self, fleet: Arc<Fleet>) -> Self {
+        Self { fleet: Some(fleet), ..self }
+    }
+
+    pub fn fleet(&self) -> Option<&Arc<Fleet>> {
+        self.fleet.as_ref()
     }
 
     /// The root key with this hash, if there is one.
@@ -161,30 +175,95 @@ impl Decider {
             }
             lined_up => lined_up?,
         };
-        let returned =
-            self.overflow.fetch(checks.iter().map(|check: &WarmCheck| check.cell.key)).await?;
-        Ok(Warm { checks, returned })
+        let Some(fleet) = &self.fleet else {
+            let keys = checks.iter().map(|check: &WarmCheck| check.cell.key);
+            let returned = self.overflow.fetch(keys).await?;
+            return Ok(Warm { checks, returned, shared: None, compared: Vec::new() });
+        };
+        let tenant_id = &ask.caller.tenant.id;
+        let routed: SmallVec<[Routed<'_>; 1]> =
+            checks.iter().zip(&ask.checks).map(|(warm, one)| warm.routed(one.identifier)).collect();
+        sharing::carry(fleet, &self.cells, tenant_id, &routed, now).await;
+        let shared = sharing::gather(fleet, tenant_id, &routed).await.map(Box::new);
+        let compared = sharing::compared(fleet, tenant_id, &routed);
+        let is_shared = |place| shared.as_ref().is_some_and(|shared| shared.covers(place));
+        let ours = checks.iter().enumerate().filter(|(place, _)| !is_shared(*place));
+        let returned = self.overflow.fetch(ours.map(|(_, check)| check.cell.key)).await?;
+        if returned.is_empty() {
+            sharing::inherit(fleet, &self.cells, tenant_id, &routed, now);
+        }
+        drop(routed);
+        Ok(Warm { checks, returned, shared, compared })
     }
 
     /// Decides: all limits of the ask are spent, or none. Pure arithmetic under the table's locks.
     pub fn limit(&self, warm: Warm, now: Millis) -> Decided<Limited> {
-        let Warm { checks, returned } = warm;
+        if warm.shared.is_some() || !warm.compared.is_empty() {
+            return self.limit_shared(warm, now);
+        }
+        let Warm { checks, returned, .. } = warm;
         if let [check] = &checks[..] {
             let outcome = self.cells.spend(&check.cell, returned, now);
             let passed = outcome.admitted();
-            let limits = checks.into_iter().map(|check| check.answer(outcome)).collect();
+            let limits = checks.into_iter().map(|check| check.answer(outcome, false)).collect();
             return Decided::new(Limited { passed, limits }, now);
         }
         let asks: Vec<CellAsk> = checks.iter().map(|check| check.cell).collect();
         let settled = self.cells.spend_all(&asks, returned, now);
-        let limits =
-            checks.into_iter().zip(settled.outcomes).map(|(check, outcome)| check.answer(outcome));
+        let answered = checks.into_iter().zip(settled.outcomes);
+        let limits = answered.map(|(check, outcome)| check.answer(outcome, false));
         Decided::new(Limited { passed: settled.passed, limits: limits.collect() }, now)
     }
 
-    /// Sets counters back. Returns how many cells there were.
-    pub async fn reset(&self, which: Which) -> Result<u64, OriginError> {
-        self.overflow.reset(which).await
+    /// The same where the fleet has a part in it.
+    #[cold]
+    fn limit_shared(&self, warm: Warm, now: Millis) -> Decided<Limited> {
+        let Warm { checks, returned, shared, compared } = warm;
+        let asks: SmallVec<[CellAsk; 1]> = checks.iter().map(|check| check.cell).collect();
+        let joint = self.settle_shared(shared, &asks, returned, now, || true);
+        if let Some(fleet) = &self.fleet {
+            for one in compared {
+                one.run(fleet, &joint.settled.outcomes);
+            }
+        }
+        let answered = checks.into_iter().zip(joint.settled.outcomes).zip(joint.degraded);
+        let limits = answered.map(|((check, outcome), degraded)| check.answer(outcome, degraded));
+        let passed = joint.settled.passed;
+        Decided::new(Limited { passed, limits: limits.collect() }, joint.at)
+    }
+
+    /// All asks of a request, those that are counted here and those that the fleet lent for, on one more condition.
+    pub(crate) fn settle_shared(
+        &self,
+        shared: Option<Box<Shared>>,
+        asks: &[CellAsk],
+        returned: Vec<Returned>,
+        now: Millis,
+        condition: impl FnOnce() -> bool,
+    ) -> Joint {
+        if let (Some(shared), Some(fleet)) = (shared, &self.fleet) {
+            return shared.settle(&self.cells, asks, returned, (now, fleet.now()), condition);
+        }
+        let settled = self.cells.spend_all_if(asks, returned, now, condition);
+        let degraded = asks.iter().map(|_| false).collect();
+        Joint { settled, degraded, unavailable: false, at: now }
+    }
+
+    /// Sets the counters of one identifier of a namespace back, or of all. Returns how many cells there were.
+    pub async fn reset(
+        &self,
+        tag: &NamespaceTag,
+        identifier: Option<&str>,
+    ) -> Result<u64, OriginError> {
+        let which = match identifier {
+            Some(identifier) => Which::Subject(tag.subject(identifier)),
+            None => Which::Namespace(tag.tag),
+        };
+        let here = self.overflow.reset(which).await?;
+        match &self.fleet {
+            Some(fleet) => Ok(here + fleet.reset(&tag.scope, identifier).await?),
+            None => Ok(here),
+        }
     }
 
     /// A namespace or its overrides changed: forget what is cached of it under its name and its id.

@@ -9,6 +9,8 @@ mod change;
 mod decided;
 mod decider;
 mod filter;
+mod fleet;
+mod lease;
 mod loaded_key;
 mod namespace;
 mod offstage;
@@ -19,6 +21,7 @@ mod ports;
 mod purse;
 mod resets;
 mod shard;
+mod sharing;
 mod slots;
 mod swr;
 mod sync;
@@ -32,6 +35,14 @@ pub use cells::{CellAsk, CellStats, Cells, Far, Returned};
 pub use change::Change;
 pub use decided::Decided;
 pub use decider::{CacheName, Decider};
+pub use fleet::{
+    Agreement, Asking, Fleet, Gathered, LinkView, Mode, Modes, News, Origin, PATIENCE, Shadowed,
+    SharedAsk, Steady,
+};
+pub use lease::{
+    Ceilings, CellName, Consistency, Dealt, Errand, Hold, LeaseAsk, LeaseMark, LeaseStats,
+    LeaseTable, Link, Missed, Near as NearLease, OnOutage, Scope, Stage, Turn, Units,
+};
 pub use loaded_key::{LoadedKey, LoadedLimit, owner};
 pub use namespace::Namespace;
 pub use overflow::{Overflow, ROUND};

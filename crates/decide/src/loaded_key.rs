@@ -1,9 +1,11 @@
 //! A key made ready for verification when it is loaded: which limits can apply to it, and where each is counted.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollkeeper_core::{KeyRecord, Limit, Millis, StoredLimit};
 
+use crate::lease::Scope;
 use crate::{CellHasher, CellKey, NamespaceTag};
 
 #[derive(Debug)]
@@ -24,6 +26,7 @@ pub struct LoadedLimit {
     pub cell: CellKey,
     /// Whose counter it is: the key's or the identity's.
     pub owner: u64,
+    pub scope: Arc<Scope>,
 }
 
 // === impl LoadedKey ===
@@ -67,6 +70,7 @@ impl LoadedLimit {
             stored: stored.clone(),
             cell: cell(tag, &stored.name, &stored.limit),
             owner: tag.tag,
+            scope: Arc::clone(&tag.scope),
         }
     }
 }
@@ -76,10 +80,9 @@ pub(crate) fn cell(tag: &NamespaceTag, name: &str, limit: &Limit) -> CellKey {
     tag.cell(name, limit)
 }
 
-/// All counters of a key or an identity share this tag. The zero byte keeps it apart from every
-/// namespace that a caller can name, because no slug holds one.
+/// All counters of a key or an identity share this tag.
 pub fn owner(hasher: &CellHasher, tenant_slug: &str, owner_id: &str) -> NamespaceTag {
-    hasher.namespace(&format!("{tenant_slug}\0owner"), owner_id)
+    hasher.owner(tenant_slug, owner_id)
 }
 
 fn named<'a>(limits: &'a [StoredLimit], name: &str) -> Option<&'a StoredLimit> {

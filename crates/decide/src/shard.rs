@@ -125,6 +125,14 @@ impl Shard {
         self.cells.remove(key);
     }
 
+    /// Takes a cell out of the table and says how it stood for this limit. A parked one stays where it is.
+    pub(crate) fn take(&mut self, key: CellKey, limit: &Limit, now: Millis) -> Option<Outcome> {
+        let stood = self.cells.find(key)?.state.probe(limit, Cost::PEEK, now);
+        self.cells.remove(key);
+        self.tell(Change::Left(key));
+        Some(stood)
+    }
+
     fn insert(&mut self, cell: Cell, now: Millis) -> (usize, Evicted) {
         let evicted =
             if self.cells.len() >= self.room { self.evict(now) } else { Evicted::Nothing };

@@ -5,13 +5,14 @@ mod lines;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tollkeeper_core::{Cost, Limit, Millis, Outcome, Settled, Use, Verdict, judge};
+use tollkeeper_core::{Cost, Limit, Millis, Outcome, Sharing, Use, Verdict, judge};
 
 use crate::cells::{CellAsk, Returned};
 use crate::decider::{CacheName, Decider};
 use crate::loaded_key::LoadedKey;
 use crate::ports::{KeyHash, OriginError, RootKey};
 use crate::purse::{Filled, Held, Taken};
+use crate::sharing::{self, Compared, Joint, Routed, Shared};
 use crate::{Decided, Freshness, WarmError};
 use lines::{Line, lines};
 
@@ -41,6 +42,7 @@ pub struct AskedLimit<'a> {
     pub cost: Cost,
     /// A limit of the request's own; without it the name must be a stored one.
     pub own: Option<Limit>,
+    pub sharing: Sharing,
 }
 
 /// All that a verification needs, near.
@@ -50,6 +52,8 @@ pub struct WarmKey {
     verdict: Verdict,
     lines: SmallVec<[Line; 4]>,
     returned: Vec<Returned>,
+    shared: Option<Box<Shared>>,
+    compared: Vec<Compared>,
     credits: Credits,
 }
 
@@ -91,6 +95,7 @@ pub struct VerifiedLimit {
     pub limit: Limit,
     pub auto_apply: bool,
     pub outcome: Outcome,
+    pub degraded: bool,
 }
 
 // === impl Decider ===
@@ -111,14 +116,27 @@ impl Decider {
         }
         let lines = lines(&key, &ask.limits)?;
         let credits = self.warm_credits(&key, ask.credits, now).await?;
+        let (mut shared, mut compared) = (None, Vec::new());
+        if let Some(fleet) = self.fleet() {
+            let routed: SmallVec<[Routed<'_>; 4]> = lines.iter().map(Line::routed).collect();
+            sharing::carry(fleet, self.cells(), &key.record.tenant_id, &routed, now).await;
+            shared = sharing::gather(fleet, &key.record.tenant_id, &routed).await.map(Box::new);
+            compared = sharing::compared(fleet, &key.record.tenant_id, &routed);
+        }
         // Last: a cell that came back must be decided on before the table can lose it twice.
-        let returned = self.overflow().fetch(lines.iter().map(|line| line.ask.key)).await?;
-        Ok(WarmKey { key: Some(key), verdict, lines, returned, credits })
+        let is_shared = |place| shared.as_ref().is_some_and(|shared| shared.covers(place));
+        let ours = lines.iter().enumerate().filter(|(place, _)| !is_shared(*place));
+        let returned = self.overflow().fetch(ours.map(|(_, line)| line.ask.key)).await?;
+        if let Some(fleet) = self.fleet().filter(|_| returned.is_empty()) {
+            let routed: SmallVec<[Routed<'_>; 4]> = lines.iter().map(Line::routed).collect();
+            sharing::inherit(fleet, self.cells(), &key.record.tenant_id, &routed, now);
+        }
+        Ok(WarmKey { key: Some(key), verdict, lines, returned, shared, compared, credits })
     }
 
     /// Decides: limits and credits are all spent, or none is.
     pub fn verify(&self, warm: WarmKey, now: Millis) -> Decided<Verified> {
-        let WarmKey { key, verdict, lines, returned, credits } = warm;
+        let WarmKey { key, verdict, lines, returned, shared, compared, credits } = warm;
         let Some(key) = key else { return Decided::new(Verified::not_found(), now) };
         if verdict != Verdict::Valid {
             return Decided::new(
@@ -127,14 +145,21 @@ impl Decider {
             );
         }
         let asks: SmallVec<[CellAsk; 4]> = lines.iter().map(|line| line.ask).collect();
-        let (settled, paid) = self.settle(&key, &asks, returned, credits, now);
-        let verdict = match (settled.passed, settled.had_room) {
+        let (joint, paid) = self.settle(&key, &asks, (returned, shared), credits, now);
+        let verdict = match (joint.settled.passed, joint.settled.had_room) {
             (true, _) => Verdict::Valid,
             (false, true) => Verdict::UsageExceeded,
+            (false, false) if joint.unavailable => Verdict::Unavailable,
             (false, false) => Verdict::RateLimited,
         };
-        let limits =
-            lines.into_iter().zip(settled.outcomes).map(|(line, outcome)| line.answer(outcome));
+        if let Some(fleet) = self.fleet() {
+            for one in compared {
+                one.run(fleet, &joint.settled.outcomes);
+            }
+        }
+        let at = joint.at;
+        let answered = lines.into_iter().zip(joint.settled.outcomes).zip(joint.degraded);
+        let limits = answered.map(|((line, outcome), degraded)| line.answer(outcome, degraded));
         let verified = Verified {
             verdict,
             limits: limits.collect(),
@@ -142,7 +167,7 @@ impl Decider {
             credits_spent: paid.spent,
             key: Some(key),
         };
-        Decided::new(verified, now)
+        Decided::new(verified, at)
     }
 
     async fn warm_credits(
@@ -165,22 +190,22 @@ impl Decider {
         &self,
         key: &LoadedKey,
         asks: &[CellAsk],
-        returned: Vec<Returned>,
+        (returned, shared): (Vec<Returned>, Option<Box<Shared>>),
         credits: Credits,
         now: Millis,
-    ) -> (Settled, Paid) {
+    ) -> (Joint, Paid) {
         let Credits::Limited { cost, held } = credits else {
-            return (self.cells().spend_all(asks, returned, now), Paid::default());
+            return (self.settle_shared(shared, asks, returned, now, || true), Paid::default());
         };
         let mut taken = None;
-        let settled = self.cells().spend_all_if(asks, returned, now, || {
+        let joint = self.settle_shared(shared, asks, returned, now, || {
             taken = held.map(|held| self.purse().take(held));
             taken.is_some_and(|taken| taken.enough)
         });
         // The total of this very take: by now others may have taken too, or given everything back.
         let balance = taken.unwrap_or_else(|| self.purse().look(&key.record.id));
-        let spent = if settled.passed { cost } else { 0 };
-        (settled, Paid { balance: Some(balance), spent })
+        let spent = if joint.settled.passed { cost } else { 0 };
+        (joint, Paid { balance: Some(balance), spent })
     }
 
     async fn own_key(
@@ -221,6 +246,8 @@ impl WarmKey {
             verdict: Verdict::NotFound,
             lines: SmallVec::new(),
             returned: Vec::new(),
+            shared: None,
+            compared: Vec::new(),
             credits: Credits::Unlimited,
         }
     }

@@ -4,11 +4,13 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tollkeeper_core::{Cost, Outcome};
+use tollkeeper_core::{Cost, Outcome, Sharing};
 
 use crate::ask::{LimitCheck, LimitedOne};
 use crate::cells::{CellAsk, Returned};
+use crate::lease::Scope;
 use crate::ports::{OriginError, RootKey};
+use crate::sharing::{self, Compared, Routed, Shared};
 use crate::{Decider, Namespace};
 
 /// All that an ask needs, near.
@@ -16,11 +18,16 @@ use crate::{Decider, Namespace};
 pub struct Warm {
     pub(crate) checks: SmallVec<[WarmCheck; 1]>,
     pub(crate) returned: Vec<Returned>,
+    /// What the fleet lent for it. Boxed: a node alone has none.
+    pub(crate) shared: Option<Box<Shared>>,
+    pub(crate) compared: Vec<Compared>,
 }
 
 #[derive(Debug)]
 pub(crate) struct WarmCheck {
     pub(crate) cell: CellAsk,
+    pub(crate) sharing: Sharing,
+    pub(crate) scope: Arc<Scope>,
     override_id: Option<Arc<str>>,
 }
 
@@ -55,11 +62,17 @@ impl WarmCheck {
         let (limit, override_id) = namespace.limit_for(check.identifier, check.limit);
         let key = namespace.tag.cell(check.identifier, &limit);
         let cell = CellAsk { key, namespace: namespace.tag.tag, limit, cost: check.cost };
-        Self { cell, override_id }
+        let scope = Arc::clone(&namespace.tag.scope);
+        Self { cell, sharing: check.sharing, scope, override_id }
     }
 
-    pub(crate) fn answer(self, outcome: Outcome) -> LimitedOne {
-        LimitedOne { outcome, limit: self.cell.limit, override_id: self.override_id }
+    pub(crate) fn routed<'a>(&'a self, identifier: &'a str) -> Routed<'a> {
+        Routed { cell: self.cell, sharing: self.sharing, scope: &self.scope, identifier }
+    }
+
+    pub(crate) fn answer(self, outcome: Outcome, degraded: bool) -> LimitedOne {
+        let (limit, override_id) = (self.cell.limit, self.override_id);
+        LimitedOne { outcome, limit, override_id, degraded }
     }
 }
 
@@ -69,12 +82,23 @@ impl Warm {
     /// One cell of a known namespace, to be looked at without spending.
     pub async fn peek(
         decider: &Decider,
+        tenant_id: &str,
         namespace: &Namespace,
         check: &LimitCheck<'_>,
     ) -> Result<Self, WarmError> {
         let peek = LimitCheck { cost: Cost::PEEK, ..*check };
         let warm = WarmCheck::new(namespace, &peek);
+        if let Some(fleet) = decider.fleet() {
+            let routed = [warm.routed(check.identifier)];
+            fleet.call_in(&warm.scope, check.identifier, &warm.cell).await;
+            let shared = sharing::gather(fleet, tenant_id, &routed).await.map(Box::new);
+            if shared.is_some() {
+                let (checks, returned) = (SmallVec::from_iter([warm]), Vec::new());
+                return Ok(Self { checks, returned, shared, compared: Vec::new() });
+            }
+        }
         let returned = decider.overflow().fetch(std::iter::once(warm.cell.key)).await?;
-        Ok(Self { checks: SmallVec::from_iter([warm]), returned })
+        let checks = SmallVec::from_iter([warm]);
+        Ok(Self { checks, returned, shared: None, compared: Vec::new() })
     }
 }

@@ -5,15 +5,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::runtime::Handle;
 use tollkeeper_account::{Health, Ledger};
-use tollkeeper_decide::Decider;
+use tollkeeper_core::Millis;
+use tollkeeper_decide::{Decider, News, Origin};
 use tollkeeper_store::Store;
+use tollkeeper_wire::DatabaseKind;
 
 use crate::clock::Clock;
+use crate::fleet::Shared;
 use crate::follower::Followed;
 use crate::http::{Idempotency, Throttles};
 use crate::ids::RequestIds;
 use crate::keyring::Keyring;
 use crate::net::Gauges;
+use crate::rollback::Rollback;
+use crate::shared_cache::SharedCache;
 
 #[derive(Debug)]
 pub struct App {
@@ -23,6 +28,7 @@ pub struct App {
     /// At this worker's page.
     pub ledger: Ledger,
     pub store: Store,
+    pub database: DatabaseKind,
     /// Where storage runs, so that it never holds up a thread that answers.
     pub backstage: Handle,
     pub ids: RequestIds,
@@ -31,10 +37,36 @@ pub struct App {
     /// One for all workers too.
     pub throttles: Arc<Throttles>,
     pub followed: Followed,
+    /// Absent on a node alone.
+    pub shared: Option<Shared>,
+    /// Absent on a node alone, and where each node has a database of its own.
+    pub cache: Option<SharedCache>,
+    pub rollback: Arc<Rollback>,
     pub readiness: Readiness,
     pub journal: Arc<Health>,
     pub gauges: Arc<Gauges>,
     pub node: Arc<str>,
+}
+
+// === impl App ===
+
+impl App {
+    /// Waits until this node has forgotten what a change made stale, and has the other nodes look for it too.
+    pub async fn follow(&self, revision: u64) {
+        if let Some(shared) = &self.shared {
+            shared.origin.announce(&News::Changed);
+        }
+        self.followed.reach(revision).await;
+    }
+
+    /// Something that limits or their durability depend on is out of reach. Redis is not, where nobody counts in it.
+    pub fn is_degraded(&self, now: Millis) -> bool {
+        let alone =
+            |shared: &Shared| shared.fleet.is_degraded() && !shared.fleet.modes.are_all_memory();
+        self.journal.failing()
+            || self.journal.is_late(now)
+            || self.shared.as_ref().is_some_and(alone)
+    }
 }
 
 /// May traffic be sent here?

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use tollkeeper_decide::Mode;
+
 use crate::redacted::Redacted;
 use crate::settings::{Setting, Settings, setting};
 
@@ -10,6 +12,8 @@ use crate::settings::{Setting, Settings, setting};
 pub struct Banner<'a> {
     pub settings: &'a Settings,
     pub address: SocketAddr,
+    /// As it is stored, or memory where there is nothing else.
+    pub mode: Mode,
     /// The root key, if it was made just now. Shown here and never again.
     pub made: Option<&'a Redacted<String>>,
 }
@@ -19,9 +23,22 @@ impl fmt::Display for Banner<'_> {
         let settings = self.settings;
         writeln!(
             f,
-            "tollkeeper {} on node {}, counting in memory",
+            "tollkeeper {} on node {}, counting in {}",
             env!("CARGO_PKG_VERSION"),
-            settings.node
+            settings.node,
+            match self.mode {
+                Mode::Memory => "memory",
+                Mode::Shadow => "memory, with redis as its shadow",
+                Mode::Redis => "redis",
+            }
+        )?;
+        if let Some(redis) = &settings.redis {
+            writeln!(f, "shared with the fleet over {redis}")?;
+        }
+        writeln!(
+            f,
+            "return to memory by itself when redis is the trouble: {}",
+            if settings.rollback { "on" } else { "off" }
         )?;
         writeln!(f, "data in {}", settings.data_dir.display())?;
         for key in &settings.unbuilt_given {

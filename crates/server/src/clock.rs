@@ -40,6 +40,17 @@ impl Clock {
         self.at(Stamp::now())
     }
 
+    /// Time that goes on evenly from here, whatever becomes of the system clock.
+    pub fn steady(&self) -> impl Fn() -> Millis + Send + Sync + 'static {
+        let offset_ms = self.offset_ms.load(Ordering::Relaxed);
+        move || Millis(u64::try_from(Stamp::now().millis() + offset_ms).unwrap_or(0))
+    }
+
+    /// What this clock would have said when the machine started, by its present difference to the machine's own.
+    pub fn machine_start(&self) -> Millis {
+        Millis(u64::try_from(self.offset_ms.load(Ordering::Relaxed)).unwrap_or(0))
+    }
+
     /// Moves a little towards the system clock; to be called once per second.
     pub fn follow(&self) {
         let ahead = wall_ms() - Stamp::now().millis() - self.offset_ms.load(Ordering::Relaxed);
@@ -55,6 +66,11 @@ impl Stamp {
         let time = clock_gettime(ClockId::Boottime);
         let ns = time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec);
         Self(u64::try_from(ns).unwrap_or(0))
+    }
+
+    /// Milliseconds since the machine started: every process of it reads the same.
+    pub fn machine_ms(self) -> u64 {
+        self.0 / 1_000_000
     }
 
     pub fn nanos_since(self, earlier: Self) -> u64 {

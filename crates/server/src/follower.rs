@@ -4,10 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 use tollkeeper_decide::Decider;
-use tollkeeper_store::{Changed, OutboxEntry, Store};
+use tollkeeper_store::{Changed, OutboxEntry, Store, StoreError};
+
+use crate::shared_cache::SharedCache;
+use crate::status::chain;
 
 /// How long no news are believed to mean that nothing changed.
 const LOOK: Duration = Duration::from_secs(1);
@@ -20,40 +23,85 @@ pub struct Followed(watch::Receiver<u64>);
 pub fn follow(
     decider: Arc<Decider>,
     store: Store,
+    cache: Option<SharedCache>,
     from: u64,
+    hint: Arc<Notify>,
 ) -> (Followed, impl Future<Output = ()>) {
     let (told, followed) = watch::channel(from);
-    (Followed(followed), run(decider, store, from, told))
+    (Followed(followed), run(decider, store, cache, from, told, hint))
 }
 
-async fn run(decider: Arc<Decider>, store: Store, from: u64, told: watch::Sender<u64>) {
+async fn run(
+    decider: Arc<Decider>,
+    store: Store,
+    cache: Option<SharedCache>,
+    from: u64,
+    told: watch::Sender<u64>,
+    hint: Arc<Notify>,
+) {
     let mut last = from;
     let mut changes = store.changes(last);
     loop {
-        match timeout(LOOK, changes.next()).await {
-            Ok(Ok(entry)) => {
-                apply(&decider, &entry);
+        // Another node may say over Redis that there is something, before or instead of the database.
+        let news = async {
+            tokio::select! {
+                entry = changes.next() => Some(entry),
+                () = hint.notified() => None,
+            }
+        };
+        match timeout(LOOK, news).await {
+            Ok(Some(Ok(entry))) => {
+                // First, or a load under way could take from there what is forgotten here.
+                if let Some(cache) = &cache {
+                    cache.follow(&entry);
+                }
+                match apply(&decider, &store, &entry).await {
+                    Err(error) if error.is_transient() => {
+                        // Not followed yet: it comes again.
+                        pause().await;
+                        changes = store.changes(last);
+                        continue;
+                    }
+                    // Whatever it is, it must not keep this node from hearing of revoked keys.
+                    Err(error) => tracing::error!("a change cannot be followed: {}", chain(&error)),
+                    Ok(()) => {}
+                }
                 last = entry.revision;
                 told.send_replace(last);
             }
             // Nothing was heard, or the database is away: look for ourselves, from where we are.
-            Ok(Err(_)) => {
+            Ok(Some(Err(_))) => {
                 pause().await;
                 changes = store.changes(last);
             }
-            Err(_) => changes = store.changes(last),
+            Ok(None) | Err(_) => changes = store.changes(last),
         }
     }
 }
 
-fn apply(decider: &Decider, entry: &OutboxEntry) {
+async fn apply(decider: &Decider, store: &Store, entry: &OutboxEntry) -> Result<(), StoreError> {
     match &entry.changed {
         Changed::Key { hash, .. } => decider.forget_key(hash.hash),
         Changed::KeysOfTenant | Changed::Project { .. } => decider.forget_keys_of(&entry.tenant_id),
         Changed::RootKey { hash, .. } => decider.forget_root_key(*hash),
         Changed::Tenant => decider.forget_tenant(&entry.tenant_id),
         Changed::Namespace { id, name } => decider.forget_namespace(&entry.tenant_id, &[id, name]),
+        Changed::Modes => take_modes(decider, store).await?,
     }
+    Ok(())
+}
+
+/// The modes as they are by now, whichever change made them so.
+async fn take_modes(decider: &Decider, store: &Store) -> Result<(), StoreError> {
+    let Some(fleet) = decider.fleet() else { return Ok(()) };
+    let before = fleet.modes.of_fleet();
+    let stored = store.modes().await?;
+    let mode = stored.fleet.unwrap_or(before);
+    fleet.modes.change(mode, stored.tenants, fleet.now());
+    if mode != before {
+        tracing::info!("limits are counted in mode {}, in {} before", mode.word(), before.word());
+    }
+    Ok(())
 }
 
 #[allow(clippy::disallowed_methods, reason = "a database that is away comes back by itself")]
@@ -64,6 +112,11 @@ async fn pause() {
 // === impl Followed ===
 
 impl Followed {
+    /// The newest change that this node has followed.
+    pub fn reached(&self) -> u64 {
+        *self.0.borrow()
+    }
+
     /// Waits until this node has forgotten what the change of `revision` made stale: whoever made it
     /// sees it from then on. Bounded, because the change itself is done.
     pub async fn reach(&self, revision: u64) {

@@ -24,6 +24,7 @@ mod root_keys;
 mod route;
 mod service;
 mod stored;
+mod system;
 mod tenants;
 mod throttle;
 mod timing;

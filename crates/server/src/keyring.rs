@@ -8,6 +8,7 @@ use tollkeeper_decide::{CellHasher, KeyHash};
 use zeroize::Zeroize;
 
 use crate::envelope::Envelope;
+use crate::shared_cache::CacheKeys;
 
 /// Names the pepper in stored rows, so that a later one can be told from it.
 pub const PEPPER_ID: i64 = 1;
@@ -18,6 +19,7 @@ pub struct Keyring {
     cell_secret: [u8; 16],
     envelope: Envelope,
     fingerprint: [u8; 16],
+    cache_keys: CacheKeys,
 }
 
 // === impl Keyring ===
@@ -36,9 +38,16 @@ impl Keyring {
         envelope.zeroize();
         let mut fingerprint = [0; 16];
         derived.expand(b"fingerprint 1", &mut fingerprint).ok()?;
+        let (mut names, mut seals) = ([0; 32], [0; 32]);
+        derived.expand(b"shared cache names 1", &mut names).ok()?;
+        derived.expand(b"shared cache seals 1", &mut seals).ok()?;
+        let cache_keys = CacheKeys::new(names, seals);
+        names.zeroize();
+        seals.zeroize();
         let keyed = Hmac::<Sha256>::new_from_slice(&pepper).ok();
         pepper.zeroize();
-        Some(Self { pepper: keyed?, cell_secret, envelope: sealed?, fingerprint })
+        let (envelope, cache_keys) = (sealed?, cache_keys?);
+        Some(Self { pepper: keyed?, cell_secret, envelope, fingerprint, cache_keys })
     }
 
     pub fn hash(&self, key_text: &[u8]) -> KeyHash {
@@ -55,6 +64,11 @@ impl Keyring {
     /// What is kept encrypted: keys that may be shown again, answers that may be repeated.
     pub fn envelope(&self) -> &Envelope {
         &self.envelope
+    }
+
+    /// What other nodes find in Redis.
+    pub fn cache_keys(&self) -> &CacheKeys {
+        &self.cache_keys
     }
 
     /// Tells two secrets apart without saying anything about either.

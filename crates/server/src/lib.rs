@@ -6,14 +6,18 @@ mod clock;
 mod data_dir;
 mod envelope;
 mod estate;
+mod fleet;
 mod follower;
 mod http;
 mod ids;
 mod keyring;
+mod lease_estate;
 mod net;
 pub mod redacted;
+mod rollback;
 mod run;
 pub mod settings;
+mod shared_cache;
 mod status;
 mod upkeep;
 

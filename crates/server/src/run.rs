@@ -12,23 +12,29 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tollkeeper_account::{
-    BootId, CreditSpent, Entry, Journal, JournalError, Keeper, Ledger, Recovered, SharedJournal,
+    CreditSpent, Entry, Journal, JournalError, Keeper, LeaseLeft, Ledger, Recovered, SharedJournal,
 };
-use tollkeeper_decide::{Cells, Decider, Lifetime, OriginError, Ports};
-use tollkeeper_store::{KeyOrigin, Store, StoreError};
+use tollkeeper_decide::{Cells, Decider, Directory, Lifetime, Mode, OriginError, Ports};
+use tollkeeper_redis::ConfigCache;
+use tollkeeper_store::{KeyOrigin, Store, StoreError, StoredModes};
+use tollkeeper_wire::DatabaseKind;
 
 use crate::app::{App, Readiness};
 use crate::banner::Banner;
 use crate::clock::Clock;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::estate::{self, Estate};
+use crate::fleet::Shared;
 use crate::http::{Idempotency, Throttles};
 use crate::ids::{self, RequestIds};
 use crate::keyring::{Keyring, PEPPER_ID};
+use crate::lease_estate::{self, LeaseEstate};
 use crate::net::{Gauges, ListenError, Listener, Workers};
 use crate::redacted::Redacted;
+use crate::rollback::{BEAT, Guard, MINUTE, Rollback, Watch};
 use crate::settings::{Database, Settings};
-use crate::{follower, upkeep};
+use crate::shared_cache::SharedCache;
+use crate::{fleet, follower, upkeep};
 
 /// Descriptors beside those of clients: listeners, database, journal, logs.
 const DESCRIPTORS_OWN: u64 = 64;
@@ -100,21 +106,52 @@ impl Server {
         let made = bootstrap(&store, &settings, &keyring, &clock).await?;
 
         let cells = Arc::new(Cells::new(usize::try_from(settings.max_cells).unwrap_or(usize::MAX)));
-        let (journal, recovered, estate) = open_journal(&data_dir, &cells, &clock)?;
+        let (journal, recovered, estate, leases) = open_journal(&data_dir, &cells, &clock)?;
         let boot = journal.lock().boot();
         let revision = store.current_revision().await?;
-        let decider =
-            Arc::new(decider(&settings, Arc::clone(&cells), &keyring, &store, boot, &backstage));
+        let modes = stored_modes(&store, &settings, &clock).await?;
+        let mode = modes.fleet.unwrap_or(Mode::Memory);
+        let shared = fleet::join(&settings, &journal, &clock, &backstage).await;
+        if let Some(shared) = &shared {
+            shared.fleet.modes.set(mode, modes.tenants);
+        }
+        let cache = shared_cache(shared.as_ref(), &store, &keyring, revision, &backstage).await;
+        let directory: Arc<dyn Directory> = match cache.clone() {
+            Some(cache) => Arc::new(cache),
+            None => Arc::new(store.clone()),
+        };
+        let ports = Ports {
+            directory,
+            shelf: Arc::new(store.clone()),
+            bank: Arc::new(store.clone()),
+            boot: boot.0,
+        };
+        let decider = decider(&settings, Arc::clone(&cells), &keyring, ports, &backstage);
+        let decider = Arc::new(match &shared {
+            Some(shared) => decider.sharing(Arc::clone(&shared.fleet)),
+            None => decider,
+        });
         let estate = Arc::new(estate);
         estate.settle(&store).await;
-        let keeper = start_keeper(&journal, cells, &decider, &estate, &clock)?;
+        let leases = Arc::new(leases);
+        if let Some(shared) = &shared {
+            let fleet = Arc::clone(&shared.fleet);
+            backstage.spawn(lease_estate::settle_in_the_end(Arc::clone(&leases), fleet));
+        }
+        let held = held_leases(shared.clone(), leases);
+        let keeper = start_keeper(&journal, cells, &decider, &estate, held, &clock)?;
         // What is on the shelf must be known before the first request, or a parked counter would look fresh.
         decider.overflow().tidy(clock.now()).await.map_err(ServeError::Shelf)?;
         // A table that is smaller than the last one's has parked the rest while it was replayed.
         decider.overflow().shelve().await.map_err(ServeError::Shelf)?;
         prewarm(&decider, &store, &clock, &backstage).await;
-        let (followed, following) = follower::follow(Arc::clone(&decider), store.clone(), revision);
+        let hint = shared.as_ref().map(|shared| Arc::clone(&shared.changed)).unwrap_or_default();
+        let (followed, following) =
+            follower::follow(Arc::clone(&decider), store.clone(), cache.clone(), revision, hint);
         backstage.spawn(following);
+        if let Some(shared) = &shared {
+            backstage.spawn(shared.clone().listen(keyring.cell_hasher()));
+        }
         // Nothing that changed while keys were brought near may be answered from them.
         followed.reach(store.current_revision().await?).await;
         backstage.spawn(estate::settle_in_the_end(Arc::clone(&estate), store.clone()));
@@ -124,6 +161,24 @@ impl Server {
         let threads = available_parallelism().map_or(2, usize::from);
         let ledger = Ledger::new(threads).keeping(journal);
         backstage.spawn(upkeep::note_last_used(ledger.clone(), store.clone()));
+        let node: Arc<str> = settings.node.as_str().into();
+        let rollback = Arc::new(Rollback::new(settings.rollback));
+        if let Some(shared) = shared.clone().filter(|_| rollback.is_on()) {
+            let guard = Guard {
+                rollback: Arc::clone(&rollback),
+                node: Arc::clone(&node),
+                fleet: shared.fleet,
+                origin: shared.origin,
+                ledger: ledger.clone(),
+                store: store.clone(),
+                clock: clock.clone(),
+            };
+            backstage.spawn(guard.watch(Watch::new(MINUTE), BEAT));
+        }
+        let database = match &settings.database {
+            Database::Sqlite { .. } => DatabaseKind::Sqlite,
+            Database::Postgres { .. } => DatabaseKind::Postgres,
+        };
         let idempotency = Arc::new(Idempotency::new());
         let throttles = Arc::new(Throttles::new(settings.admin_writes_per_second));
         let app = |page| -> io::Result<App> {
@@ -133,20 +188,24 @@ impl Server {
                 decider: Arc::clone(&decider),
                 ledger: ledger.at_page(page),
                 store: store.clone(),
+                database,
                 backstage: backstage.clone(),
                 ids: RequestIds::new().map_err(io::Error::other)?,
                 idempotency: Arc::clone(&idempotency),
                 throttles: Arc::clone(&throttles),
                 followed: followed.clone(),
+                shared: shared.clone(),
+                cache: cache.clone(),
+                rollback: Arc::clone(&rollback),
                 readiness: readiness.clone(),
                 journal: Arc::clone(keeper.health()),
                 gauges: Arc::clone(&gauges),
-                node: settings.node.as_str().into(),
+                node: Arc::clone(&node),
             })
         };
         let workers = Workers::start((0..threads).map(app).collect::<io::Result<_>>()?)?;
         readiness.set(true);
-        announce(&settings, address, made.as_ref(), &recovered)?;
+        announce(&settings, address, mode, made.as_ref(), &recovered)?;
         let server =
             Self { workers, readiness, decider, keeper, ledger, store, _data_dir: data_dir };
         Ok((server, listener))
@@ -156,6 +215,9 @@ impl Server {
     fn close(self, backstage: &Runtime) -> Result<(), ServeError> {
         tracing::info!("stopping: requests under way are answered first");
         self.workers.drain();
+        if let Some(fleet) = self.decider.fleet() {
+            backstage.block_on(fleet.close());
+        }
         let shelved = backstage.block_on(self.decider.overflow().shelve());
         if let Err(error) = shelved {
             tracing::error!(
@@ -205,19 +267,41 @@ async fn bootstrap(
     Ok((origin == KeyOrigin::Generated).then_some(key))
 }
 
+/// Where limits are counted: the settings' word at the first start with Redis, what was stored ever after. Without
+/// Redis there is nothing to say: a node alone counts in memory, and whoever gives it one later starts as new.
+async fn stored_modes(
+    store: &Store,
+    settings: &Settings,
+    clock: &Clock,
+) -> Result<StoredModes, StoreError> {
+    if settings.redis.is_none() {
+        return Ok(StoredModes::default());
+    }
+    let stored = store.first_mode(settings.mode, clock.now()).await?;
+    if let Some(mode) = stored.fleet.filter(|mode| *mode != settings.mode) {
+        tracing::info!(
+            "limits are counted in mode {}, as it was set last; the setting is for the first start only",
+            mode.word()
+        );
+    }
+    Ok(stored)
+}
+
 fn open_journal(
     data_dir: &DataDir,
     cells: &Cells,
     clock: &Clock,
-) -> Result<(SharedJournal, Recovered, Estate), ServeError> {
+) -> Result<(SharedJournal, Recovered, Estate, LeaseEstate), ServeError> {
     let now = clock.now();
-    let estate = Estate::default();
+    let (estate, leases) = (Estate::default(), LeaseEstate::new(clock.clone()));
     let (journal, recovered) = Journal::open(&data_dir.journal(), now, |entry| match entry {
         Entry::Cell(change) => cells.replay(change, now),
         Entry::Spent(spent) => estate.add(spent),
+        Entry::Lease(left) => leases.add(left),
     })?;
     estate.name(&recovered);
-    Ok((SharedJournal::new(journal), recovered, estate))
+    leases.judge(&recovered);
+    Ok((SharedJournal::new(journal), recovered, estate, leases))
 }
 
 fn start_keeper(
@@ -225,6 +309,7 @@ fn start_keeper(
     cells: Arc<Cells>,
     decider: &Arc<Decider>,
     estate: &Arc<Estate>,
+    held: impl Fn() -> Vec<LeaseLeft> + Send + 'static,
     clock: &Clock,
 ) -> Result<Keeper, ServeError> {
     let boot = journal.lock().boot();
@@ -235,7 +320,18 @@ fn start_keeper(
         let own = totals.map(|(key_id, total)| CreditSpent { boot, key_id, total });
         own.chain(estate.unsettled()).collect()
     };
-    Ok(Keeper::start(journal.clone(), cells, spendings, move || clock.now())?)
+    Ok(Keeper::start(journal.clone(), cells, spendings, held, move || clock.now())?)
+}
+
+/// What this process holds of shared limits, and what those before it held and could not give back yet.
+fn held_leases(
+    shared: Option<Shared>,
+    dead: Arc<LeaseEstate>,
+) -> impl Fn() -> Vec<LeaseLeft> + Send + 'static {
+    move || {
+        let own = shared.as_ref().map(Shared::leases).unwrap_or_default();
+        own.into_iter().chain(dead.unsettled()).collect()
+    }
 }
 
 /// Brings the keys near that were used last: a restart must not ask the database for each of them. A start waits for it
@@ -268,28 +364,34 @@ async fn prewarm(decider: &Arc<Decider>, store: &Store, clock: &Clock, backstage
     let _ = timeout(PATIENCE, warming).await;
 }
 
+/// Keys and projects that nodes find in Redis, where there is one and the database is one for all.
+async fn shared_cache(
+    shared: Option<&Shared>,
+    store: &Store,
+    keyring: &Arc<Keyring>,
+    revision: u64,
+    backstage: &Handle,
+) -> Option<SharedCache> {
+    let entries = ConfigCache::new(shared?.origin.redis().clone());
+    SharedCache::start(store, entries, keyring, revision, backstage).await
+}
+
 fn decider(
     settings: &Settings,
     cells: Arc<Cells>,
     keyring: &Keyring,
-    store: &Store,
-    boot: BootId,
+    ports: Ports,
     backstage: &Handle,
 ) -> Decider {
     let lifetime =
         Lifetime { fresh_ms: settings.cache_fresh_ms, stale_ms: settings.cache_stale_ms };
-    let ports = Ports {
-        directory: Arc::new(store.clone()),
-        shelf: Arc::new(store.clone()),
-        bank: Arc::new(store.clone()),
-        boot: boot.0,
-    };
     Decider::new(cells, keyring.cell_hasher(), ports, lifetime, backstage.clone())
 }
 
 fn announce(
     settings: &Settings,
     address: SocketAddr,
+    mode: Mode,
     made: Option<&Redacted<String>>,
     recovered: &Recovered,
 ) -> io::Result<()> {
@@ -300,7 +402,7 @@ fn announce(
         );
     }
     let mut out = io::stdout().lock();
-    write!(out, "{}", Banner { settings, address, made })?;
+    write!(out, "{}", Banner { settings, address, mode, made })?;
     out.flush()
 }
 

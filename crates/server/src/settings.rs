@@ -10,7 +10,7 @@ mod raw;
 mod syntax;
 mod table;
 
-pub use checked::{Database, Mode, Settings};
+pub use checked::{Database, Settings};
 pub use problems::{Problem, Problems};
 pub use raw::{Origin, Raw};
 pub use table::{Preset, SETTINGS, Setting, setting};

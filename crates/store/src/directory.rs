@@ -13,7 +13,7 @@ use crate::bind::{binds, moment, unsigned};
 use crate::db::Purpose;
 use crate::overrides::OverrideRow;
 use crate::postgres::MISS_CONNECTIONS;
-use crate::{Fault, Store, StoreError, ids};
+use crate::{AsOf, Fault, Store, StoreError, ids};
 
 /// A root key with the tenant it acts for: one answer, so that the two always fit together.
 #[allow(clippy::struct_excessive_bools, reason = "columns, not states")]
@@ -53,8 +53,8 @@ impl Directory for Store {
     }
 
     fn key(&self, hashes: KeyHashes) -> Loading<Option<KeyRecord>> {
-        let store = self.clone();
-        loading(async move { to_a_living_one(|| store.find_key(hashes)).await })
+        let found = self.key_as_of(hashes);
+        Box::pin(async move { Ok(found.await?.value) })
     }
 
     fn namespace(&self, tenant_id: &str, name_or_id: &str) -> Loading<Option<NamespaceRecord>> {
@@ -103,6 +103,12 @@ where
 // === impl Store ===
 
 impl Store {
+    /// The key with either hash, and how new that is.
+    pub fn key_as_of(&self, hashes: KeyHashes) -> Loading<AsOf<Option<KeyRecord>>> {
+        let store = self.clone();
+        loading(async move { to_a_living_one(|| store.find_key(hashes)).await })
+    }
+
     async fn find_root_key(&self, hash: KeyHash) -> Result<Option<RootKey>, StoreError> {
         const FIND: &str = "SELECT k.id, k.permissions, k.enabled, k.expires, k.operator,
                 t.id AS tenant_id, t.slug AS tenant_slug, t.enabled AS tenant_enabled, t.has_imports,

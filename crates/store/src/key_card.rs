@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tollkeeper_core::{
-    Cidr, CreditTerms, HostPattern, IdentityRecord, KeyRecord, ProjectRecord, StoredLimit,
+    Cidr, CreditTerms, HostPattern, IdentityRecord, KeyRecord, ProjectRecord, Sharing, StoredLimit,
 };
 use tollkeeper_decide::KeyHashes;
 
@@ -13,7 +13,7 @@ use crate::credits::refill_of;
 use crate::db::{Pools, Purpose};
 use crate::limits::{Columns, LimitTerms, list_from_json};
 use crate::outbox::{HashKind, StoredHash, hash_of};
-use crate::{Bind, Fault, Store, StoreError};
+use crate::{AsOf, Bind, Fault, Store, StoreError};
 
 /// Keys loaded at a time when a start brings the last used ones near.
 const WARM_KEYS: u32 = 500;
@@ -32,27 +32,28 @@ macro_rules! cards {
                 WHERE k.deleted_at IS NULL),
             part AS (
                 SELECT f.id AS key_id, 'limit' AS part, l.name AS part_name, l.id AS limit_id, l.quota,
-                    l.duration_ms, l.auto_apply, l.algorithm, l.burst
+                    l.duration_ms, l.auto_apply, l.algorithm, l.burst, l.consistency, l.on_outage
                 FROM found f JOIN limits l ON l.owner_id = f.id
                 UNION ALL
                 SELECT f.id, 'identity_limit', l.name, l.id, l.quota,
-                    l.duration_ms, l.auto_apply, l.algorithm, l.burst
+                    l.duration_ms, l.auto_apply, l.algorithm, l.burst, l.consistency, l.on_outage
                 FROM found f JOIN limits l ON l.owner_id = f.identity_id
                 UNION ALL
-                SELECT f.id, 'permission', p.slug, NULL, NULL, NULL, NULL, NULL, NULL
+                SELECT f.id, 'permission', p.slug, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
                 FROM found f JOIN key_permissions kp ON kp.key_id = f.id
                 JOIN permissions p ON p.id = kp.permission_id
                 UNION ALL
-                SELECT f.id, 'permission', p.slug, NULL, NULL, NULL, NULL, NULL, NULL
+                SELECT f.id, 'permission', p.slug, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
                 FROM found f JOIN key_roles kr ON kr.key_id = f.id
                 JOIN role_permissions rp ON rp.role_id = kr.role_id
                 JOIN permissions p ON p.id = rp.permission_id
                 UNION ALL
-                SELECT f.id, 'role', r.name, NULL, NULL, NULL, NULL, NULL, NULL
+                SELECT f.id, 'role', r.name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
                 FROM found f JOIN key_roles kr ON kr.key_id = f.id
                 JOIN roles r ON r.id = kr.role_id)
             SELECT f.id AS key_id, 'key' AS part, NULL AS part_name, NULL AS limit_id, NULL AS quota,
                 NULL AS duration_ms, NULL AS auto_apply, NULL AS algorithm, NULL AS burst,
+                NULL AS consistency, NULL AS on_outage,
                 (SELECT COALESCE(MAX(revision), 0) FROM outbox) AS revision, f.hash, f.hash_kind,
                 f.tenant_id, f.tenant_slug, f.tenant_enabled, f.project_id, f.allowed_referers,
                 f.allowed_sources, f.default_limits, f.name, f.meta, f.enabled, f.expires,
@@ -62,7 +63,8 @@ macro_rules! cards {
             FROM found f LEFT JOIN identities i ON i.id = f.identity_id
             UNION ALL
             SELECT key_id, part, part_name, limit_id, quota, duration_ms, auto_apply, algorithm, burst,
-                NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+                consistency, on_outage, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+                NULL,
                 NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
             FROM part"
         )
@@ -99,6 +101,8 @@ struct CardRow {
     duration_ms: Option<i64>,
     auto_apply: Option<bool>,
     algorithm: Option<String>,
+    consistency: Option<String>,
+    on_outage: Option<String>,
     burst: Option<i64>,
     revision: Option<i64>,
     hash: Option<Vec<u8>>,
@@ -145,17 +149,20 @@ impl Store {
     pub(crate) async fn find_key(
         &self,
         hashes: KeyHashes,
-    ) -> Result<Option<KeyRecord>, StoreError> {
+    ) -> Result<AsOf<Option<KeyRecord>>, StoreError> {
         let binds: &[Bind<'_>] = binds![&hashes.ours, &hashes.imported];
         if let Some(replica) = self.db.replica()
             && let Ok(cards) = cards(replica, BY_HASH, binds).await
             && let Some(card) = cards.into_iter().next()
             && card.revision >= self.feed.newest()
         {
-            return Ok(Some(card.record));
+            return Ok(AsOf { revision: card.revision, value: Some(card.record) });
         }
-        let found = cards(self.db.read(Purpose::Miss), BY_HASH, binds).await?;
-        Ok(found.into_iter().next().map(|card| card.record))
+        // Where there is no row, none says how new that is; what was known before is in it at least.
+        let known = self.feed.newest();
+        let found = cards(self.db.read(Purpose::Miss), BY_HASH, binds).await?.into_iter().next();
+        let revision = found.as_ref().map_or(known, |card| card.revision);
+        Ok(AsOf { revision, value: found.map(|card| card.record) })
     }
 
     /// Some of the keys that were used last, newest first, and where to go on: what a start brings near.
@@ -277,6 +284,7 @@ impl CardRow {
             name: self.part_name?.into(),
             limit: columns.limit()?,
             auto_apply: self.auto_apply?,
+            sharing: Sharing::from_words(self.consistency.as_deref(), self.on_outage.as_deref()),
         })
     }
 }

@@ -2,7 +2,7 @@
 //! Whether a limit applies to a request is not decided here.
 
 use serde_json::{Value, json};
-use tollkeeper_core::{Algorithm, Limit, Quota, StoredLimit, Width, Window};
+use tollkeeper_core::{Algorithm, Limit, Quota, Sharing, StoredLimit, Width, Window};
 
 use crate::bind::{binds, signed};
 use crate::change::Change;
@@ -217,6 +217,7 @@ impl LimitTerms {
             name: self.name.as_str().into(),
             limit: self.limit,
             auto_apply: self.auto_apply,
+            sharing: Sharing::from_words(self.consistency.as_deref(), self.on_outage.as_deref()),
         }
     }
 }

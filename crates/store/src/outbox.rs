@@ -49,6 +49,8 @@ pub enum Changed {
         id: String,
         name: String,
     },
+    /// Where limits are counted, of the fleet or of a tenant.
+    Modes,
 }
 
 /// A key's hash as its row holds it.
@@ -194,6 +196,7 @@ impl Changed {
             Self::Tenant => ("tenant", "", None, None),
             Self::Project { id, slug } => ("project", id, Some(slug), None),
             Self::Namespace { id, name } => ("namespace", id, Some(name), None),
+            Self::Modes => ("modes", "", None, None),
         }
     }
 }
@@ -221,6 +224,7 @@ impl TryFrom<OutboxRow> for OutboxEntry {
             "namespace" => {
                 Changed::Namespace { id: row.subject_id, name: row.name.ok_or_else(unreadable)? }
             }
+            "modes" => Changed::Modes,
             _ => return Err(unreadable()),
         };
         let (revision, at) = (unsigned(row.revision), Millis(unsigned(row.at)));

@@ -11,7 +11,7 @@ use crate::key_card::{hosts, texts_to_json};
 use crate::limits::{list_from_json, list_to_json};
 use crate::outbox::Changed;
 use crate::slug::{slug_of, with_tail};
-use crate::{Fault, LimitTerms, Page, Store, StoreError, Thing, ids};
+use crate::{AsOf, Fault, LimitTerms, Page, Store, StoreError, Thing, ids};
 
 #[derive(Clone, Debug, Default)]
 pub struct NewProject {
@@ -116,6 +116,17 @@ impl Store {
         let from = self.db.read(Purpose::Admin);
         let row: Option<ProjectRow> = from.optional(FIND, binds![tenant_id, project]).await?;
         Ok(row.map(Project::try_from).transpose()?)
+    }
+
+    /// The same, and how new that is.
+    pub async fn project_as_of(
+        &self,
+        tenant_id: &str,
+        project: &str,
+    ) -> Result<AsOf<Option<Project>>, StoreError> {
+        // Asked of the primary, so what was known before is in it at least.
+        let revision = self.feed.newest();
+        Ok(AsOf { revision, value: self.project(tenant_id, project).await? })
     }
 
     pub async fn list_projects(

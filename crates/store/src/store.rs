@@ -7,6 +7,13 @@ use crate::feed::Feed;
 use crate::outbox::NEWEST;
 use crate::{Fault, StoreError, postgres, sqlite};
 
+/// What was read, and how new it is: all changes up to this revision are in it, and maybe later ones.
+#[derive(Clone, Debug)]
+pub struct AsOf<T> {
+    pub revision: u64,
+    pub value: T,
+}
+
 /// A clone is a second handle on the same connections.
 #[derive(Clone, Debug)]
 pub struct Store {
@@ -35,6 +42,18 @@ impl Store {
         const ANY: &str = "SELECT id FROM tenants LIMIT 1";
         self.db.read(Purpose::Background).optional::<(String,)>(ANY, &[]).await?;
         Ok(())
+    }
+
+    /// Tells this database from every other, its restored copies too, where several nodes may use it. `None` for a
+    /// file, which is one node's own.
+    pub async fn lineage(&self) -> Result<Option<String>, StoreError> {
+        const LINEAGE: &str = "SELECT CAST(s.system_identifier AS TEXT) || '/' || CAST(d.oid AS TEXT)
+            FROM pg_control_system() s CROSS JOIN pg_database d WHERE d.datname = current_database()";
+        if matches!(self.db, Db::Lite { .. }) {
+            return Ok(None);
+        }
+        let (lineage,): (String,) = self.db.read(Purpose::Background).one(LINEAGE, &[]).await?;
+        Ok(Some(lineage))
     }
 
     /// Waits for what is under way, then closes.

@@ -3,13 +3,23 @@
 
 mod connection;
 mod fake_clock;
+mod fault_proxy;
+pub mod fleet;
 mod output;
+mod port;
 mod postgres;
 mod process;
+mod redis;
+mod redis_cluster;
+mod redis_sentinel;
 mod slow_sockets;
 
 pub use connection::{Connection, Response};
 pub use fake_clock::FakeClock;
+pub use fault_proxy::{Fault, FaultProxy};
 pub use postgres::{Database, Postgres, PostgresFailure};
 pub use process::{ROOT_KEY, StartFailure, Tollkeeper};
+pub use redis::{RedisFailure, RedisServer};
+pub use redis_cluster::RedisCluster;
+pub use redis_sentinel::{PRIMARY_NAME, RedisSentinel};
 pub use slow_sockets::SlowSockets;

@@ -16,12 +16,13 @@ use tree::{
 const ALLOWED: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("wire", &[]),
-    ("testkit", &[]),
+    ("testkit", &["core", "decide"]),
     ("decide", &["core"]),
     ("account", &["core", "decide"]),
     ("store", &["core", "decide"]),
+    ("redis", &["core", "decide"]),
     ("client", &["wire"]),
-    ("server", &["core", "decide", "account", "store", "wire"]),
+    ("server", &["core", "decide", "account", "store", "redis", "wire"]),
     ("cli", &["server", "client", "wire"]),
 ];
 

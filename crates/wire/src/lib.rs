@@ -33,6 +33,7 @@ pub mod root_keys;
 pub mod schema;
 pub mod spelling;
 pub mod stored_limit;
+pub mod system;
 pub mod tenants;
 pub mod verdict;
 
@@ -86,6 +87,10 @@ pub use root_keys::{
 };
 pub use schema::{Described, Shape};
 pub use stored_limit::{DefaultLimit, DefaultLimitReply, RatelimitReply, RatelimitRequest};
+pub use system::{
+    DatabaseKind, DatabaseStatus, Link, Mode, RedisServer, SetModeRequest, ShadowLine, StatusReply,
+    StatusRequest, TenantMode,
+};
 pub use tenants::{
     CreateTenantReply, CreateTenantRequest, ListTenantsRequest, Tenant, UpdateTenantRequest,
 };

@@ -159,6 +159,7 @@ macro_rules! request {
         impl $(<$life>)? serde::Serialize for $name $(<$life>)? {
             fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
                 use serde::ser::SerializeMap as _;
+                #[allow(unused_mut, reason = "a body may have no fields")]
                 let mut out = out.serialize_map(None)?;
                 $($crate::fields::write_field!($kind out $wire &self.$field);)*
                 out.end()

@@ -1,9 +1,10 @@
-//! Records as bytes: a length, a checksum, a kind and a payload. Later kinds (leases, usage) join here.
+//! Records as bytes: a length, a checksum, a kind and a payload. Later kinds (usage) join here.
 
 use tollkeeper_core::State;
 use tollkeeper_decide::{CellKey, Change, ParkedCell};
 
-use super::{BootId, CreditSpent, Entry};
+use super::{BootId, CreditSpent, Entry, lease};
+use crate::lease_left::LeaseLeft;
 
 /// Length (4), CRC32 of kind and payload (4), kind (1).
 pub(super) const HEAD: usize = 9;
@@ -15,6 +16,7 @@ const BATCH_BYTES: usize = 256 << 10;
 const CHANGES: u8 = 1;
 const CLOSED: u8 = 2;
 const SPENT: u8 = 3;
+const LEASE: u8 = 4;
 
 const CELL: u8 = 1;
 const LEFT: u8 = 2;
@@ -44,12 +46,17 @@ impl Record {
         Self { kind: SPENT, payload }
     }
 
+    pub(super) fn lease(left: &LeaseLeft) -> Self {
+        Self { kind: LEASE, payload: lease::encode(left) }
+    }
+
     /// `None` when the payload is not what a writer of this version makes.
     pub(super) fn entries(&self) -> Option<Vec<Entry>> {
         match self.kind {
             CHANGES => Some(decode(&self.payload)?.into_iter().map(Entry::Cell).collect()),
             CLOSED => Some(Vec::new()),
             SPENT => decode_spent(&self.payload).map(|spent| vec![Entry::Spent(spent)]),
+            LEASE => lease::decode(&self.payload).map(|left| vec![Entry::Lease(left)]),
             _ => None,
         }
     }
@@ -144,7 +151,7 @@ fn decode_cell(key: CellKey, bytes: &mut &[u8]) -> Option<ParkedCell> {
     Some(ParkedCell { key, namespace, idle_at_s, fill, state: State::decode(state)? })
 }
 
-fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+pub(super) fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     let (head, rest) = bytes.split_first_chunk::<N>()?;
     *bytes = rest;
     Some(*head)

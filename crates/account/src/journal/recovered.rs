@@ -17,6 +17,9 @@ pub struct Recovered {
     pub boots: Vec<BootId>,
     /// Nothing is missing: every write of these processes got here, and all of it could be read.
     pub whole: bool,
+    /// Some of it was written before the machine last started, or in a directory that this one was copied from: it may be
+    /// older than what these processes did last.
+    pub moved: bool,
 }
 
 /// Replays one segment; returns whether it ends with the record of an orderly end.
@@ -31,6 +34,7 @@ pub(super) fn replay(
     if let Some(boot) = reader.boot() {
         recovered.note_boot(boot);
     }
+    recovered.moved |= !reader.is_in_place();
     let mut clean = false;
     while let Some(record) = reader.next_record()? {
         clean = record.is_closed();

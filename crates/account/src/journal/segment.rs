@@ -7,12 +7,16 @@ use std::path::{Path, PathBuf};
 
 use tollkeeper_core::Millis;
 
+use super::place::{PLACE, Place};
 use super::record::{HEAD, PAYLOAD_MAX, Record, checksum};
 use super::{BootId, JournalError, at};
 
-const MAGIC: [u8; 8] = *b"TKJRNL01";
-/// Magic (8), boot id (16), number (8), created (8), CRC32 of these (4).
-const HEADER: usize = 44;
+const MAGIC: [u8; 8] = *b"TKJRNL02";
+/// Magic (8), boot id (16), number (8), created (8), place (40), CRC32 of these (4).
+const HEADER: usize = 44 + PLACE;
+/// Before leases were kept no place was: such files are read, and never written.
+const MAGIC_1: [u8; 8] = *b"TKJRNL01";
+const HEADER_1: usize = HEADER - PLACE;
 const ENDING: &str = "tkj";
 
 #[derive(Debug)]
@@ -33,6 +37,7 @@ pub(super) struct SegmentReader {
     before_last: u64,
     length: u64,
     boot: Option<BootId>,
+    in_place: bool,
 }
 
 // === impl Segment ===
@@ -48,7 +53,8 @@ impl Segment {
         // The number is above all others; a file of that name is what an earlier try could not remove.
         let open = OpenOptions::new().write(true).create(true).truncate(true).open(&path);
         let mut file = open.map_err(at("create", &path))?;
-        let written = file.write_all(&header(number, boot, now));
+        let place = Place::of(&path, &file);
+        let written = file.write_all(&header(number, boot, now, &place));
         if let Err(source) = written {
             // A header that did not fit would be set aside as corrupt at the next start.
             let _ = fs::remove_file(&path);
@@ -124,11 +130,20 @@ impl SegmentReader {
             before_last: 0,
             length,
             boot: None,
+            in_place: false,
         };
         let mut head = [0; HEADER];
-        if reader.fill(&mut head)? && header_is_whole(&head) {
-            reader.good = HEADER as u64;
+        let (first, rest) = head.split_at_mut(HEADER_1);
+        let mut whole = reader.fill(first)?;
+        let old = first.starts_with(&MAGIC_1);
+        whole = whole && (old || reader.fill(rest)?);
+        let head = if old { &head[..HEADER_1] } else { &head[..] };
+        if whole && header_is_whole(head) {
+            reader.good = head.len() as u64;
             reader.boot = head[MAGIC.len()..].first_chunk().copied().map(BootId);
+            let written = head[HEADER_1 - 4..].first_chunk().filter(|_| !old).map(Place::decode);
+            let here = Place::of(path, reader.file.get_ref());
+            reader.in_place = written.is_some_and(|written| written.is(&here));
         } else {
             // Nothing after a broken header can be trusted to be ours.
             reader.length = length.max(1);
@@ -139,6 +154,11 @@ impl SegmentReader {
     /// Who wrote it; `None` when the header does not say.
     pub(super) fn boot(&self) -> Option<BootId> {
         self.boot
+    }
+
+    /// Is it the very file that was written, and is the machine still running that it was written on?
+    pub(super) fn is_in_place(&self) -> bool {
+        self.in_place
     }
 
     /// The next whole record; `None` at the end, or where the file stops making sense.
@@ -228,17 +248,19 @@ pub(super) fn numbers_in(dir: &Path) -> Result<Vec<u64>, JournalError> {
     Ok(numbers)
 }
 
-fn header(number: u64, boot: BootId, now: Millis) -> Vec<u8> {
+fn header(number: u64, boot: BootId, now: Millis, place: &Place) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER);
     bytes.extend(MAGIC);
     bytes.extend(boot.0);
     bytes.extend(number.to_le_bytes());
     bytes.extend(now.0.to_le_bytes());
+    place.encode(&mut bytes);
     bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
     bytes
 }
 
-fn header_is_whole(bytes: &[u8; HEADER]) -> bool {
-    let (body, crc) = bytes.split_at(HEADER - 4);
-    bytes.starts_with(&MAGIC) && crc32fast::hash(body).to_le_bytes() == *crc
+fn header_is_whole(bytes: &[u8]) -> bool {
+    let (body, crc) = bytes.split_at(bytes.len() - 4);
+    let known = [MAGIC, MAGIC_1].iter().any(|magic| bytes.starts_with(magic));
+    known && crc32fast::hash(body).to_le_bytes() == *crc
 }

@@ -26,7 +26,8 @@ fn writer(
     let (journal, _) = Journal::open(dir, NOW, drop).unwrap();
     let journal = SharedJournal::new(journal);
     let cells = Arc::clone(cells);
-    Writer::new(journal, cells, Box::new(spendings), Box::new(|| NOW), Arc::default())
+    let repeated = Repeated { spendings: Box::new(spendings), leases: Box::new(Vec::new) };
+    Writer::new(journal, cells, repeated, Box::new(|| NOW), Arc::default())
 }
 
 /// Beats until nothing is left to write, as the thread would in time.

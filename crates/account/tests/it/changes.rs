@@ -73,7 +73,12 @@ pub(crate) fn read(dir: &Path, mut each: impl FnMut(Change)) -> (Journal, Recove
             each(change);
         }
     };
-    opened(|| unlocked(dir)).then(|| Journal::open(dir, NOW, cells).unwrap()).expect("unlocked")
+    unlocked_open(dir, cells)
+}
+
+/// Opens a journal and hands out all that it says.
+pub(crate) fn unlocked_open(dir: &Path, each: impl FnMut(Entry)) -> (Journal, Recovered) {
+    opened(|| unlocked(dir)).then(|| Journal::open(dir, NOW, each).unwrap()).expect("unlocked")
 }
 
 /// A child that another test starts holds our lock until it runs its own program: wait for that moment.

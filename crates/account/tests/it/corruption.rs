@@ -8,7 +8,7 @@ use tollkeeper_decide::Change;
 
 use crate::changes::{States, apply, change, copy_of, files, fixed, open};
 
-const HEADER: u64 = 44;
+const HEADER: u64 = 84;
 
 /// Two segments: one whole, and one of three records that ends where `ends` says.
 struct Written {

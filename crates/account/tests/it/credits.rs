@@ -88,7 +88,7 @@ fn a_keepers_checkpoints_keep_what_was_spent() {
     let ledger = Ledger::new(1).keeping(journal.clone());
     ledger.record_verified(node.verify(1, 41));
     let cells = Arc::clone(node.decider.cells());
-    let keeper = Keeper::start(journal, cells, spendings(&node, boot), || NOW).unwrap();
+    let keeper = Keeper::start(journal, cells, spendings(&node, boot), Vec::new, || NOW).unwrap();
     until(|| keeper.health().checkpoints() > 0);
     // Only the checkpoint is left, and what was written behind it.
     assert_eq!(files(dir.path(), ".tkj").len(), 1);

@@ -6,12 +6,13 @@ use std::process::Command;
 use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tollkeeper_account::{JournalError, Keeper, Ledger, SharedJournal};
-use tollkeeper_decide::Cells;
+use tollkeeper_account::{JournalError, Keeper, LeaseMarks, Ledger, SharedJournal};
+use tollkeeper_decide::{Ceilings, Cells};
 
 use crate::changes::{NOW, files, fixed, found_after_a_kill, open, totals_after_a_kill};
 use crate::credits::{spendings, spent};
 use crate::keeper::{reopened, spend, start, until, used};
+use crate::leases::left;
 use crate::node::Node;
 
 /// Runs one of the ignored tests below with the signal ignored that would end it at the limit.
@@ -45,6 +46,11 @@ fn a_keeper_on_a_full_disk_says_so_and_mends_the_journal_when_there_is_room() {
 #[test]
 fn a_spending_that_could_not_be_written_is_known_until_a_checkpoint_has_it() {
     run_alone("full_disk::alone_a_spending_that_could_not_be_written");
+}
+
+#[test]
+fn a_ceiling_that_could_not_be_written_makes_the_journal_untrustworthy() {
+    run_alone("full_disk::alone_a_ceiling_that_could_not_be_written");
 }
 
 #[test]
@@ -117,7 +123,8 @@ fn alone_a_spending_that_could_not_be_written() {
     let boot = journal.lock().boot();
     let ledger = Ledger::new(1).keeping(journal.clone());
     let cells = Arc::clone(node.decider.cells());
-    let keeper = Keeper::start(journal.clone(), cells, spendings(&node, boot), || NOW).unwrap();
+    let keeper =
+        Keeper::start(journal.clone(), cells, spendings(&node, boot), Vec::new, || NOW).unwrap();
     until(|| keeper.health().checkpoints() > 0);
     ledger.record_verified(node.verify(1, 5));
     assert!(totals_after_a_kill(dir.path()).0.whole);
@@ -134,6 +141,28 @@ fn alone_a_spending_that_could_not_be_written() {
     until(|| totals_after_a_kill(dir.path()).0.whole);
     assert_eq!(totals_after_a_kill(dir.path()).1[&(boot.0, "key_1".to_owned())], 8);
     until(|| !keeper.health().failing());
+    keeper.stop().unwrap();
+}
+
+#[test]
+#[ignore = "limits the whole process; run by the test above"]
+fn alone_a_ceiling_that_could_not_be_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = SharedJournal::new(open(dir.path()).0);
+    let marks = LeaseMarks::new(journal.clone(), NOW);
+    let held = left(journal.lock().boot(), "ann", 100, 10);
+    marks.raise(held.mark.clone());
+    assert!(totals_after_a_kill(dir.path()).0.whole);
+    limit_files_to(Some(journal.lock().bytes()));
+    marks.raise(held.mark.clone());
+    assert!(journal.lock().has_gap());
+    assert!(!totals_after_a_kill(dir.path()).0.whole);
+
+    limit_files_to(None);
+    let cells = Arc::new(Cells::new(100));
+    let keeper =
+        Keeper::start(journal, cells, Vec::new, move || vec![held.clone()], || NOW).unwrap();
+    until(|| totals_after_a_kill(dir.path()).0.whole);
     keeper.stop().unwrap();
 }
 

@@ -38,7 +38,8 @@ pub(crate) fn reopened(dir: &Path, cells_max: usize) -> (Cells, bool) {
 
 pub(crate) fn start(dir: &Path, cells: &Arc<Cells>) -> Keeper {
     let (journal, _) = read(dir, |change| cells.replay(change, NOW));
-    Keeper::start(SharedJournal::new(journal), Arc::clone(cells), Vec::new, || NOW).unwrap()
+    Keeper::start(SharedJournal::new(journal), Arc::clone(cells), Vec::new, Vec::new, || NOW)
+        .unwrap()
 }
 
 /// Waits until it is so, and says how long that took.

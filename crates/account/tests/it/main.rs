@@ -13,5 +13,6 @@ mod credits;
 mod full_disk;
 mod journal;
 mod keeper;
+mod leases;
 mod ledger;
 mod node;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tokio::runtime::Runtime;
 use tollkeeper_core::{
-    Cost, CreditTerms, KeyRecord, Limit, Millis, Permissions, ProjectRecord, Quota, Use, Width,
+    Cost, CreditTerms, KeyRecord, Limit, Millis, Permissions, ProjectRecord, Quota, Sharing, Use,
+    Width,
 };
 use tollkeeper_decide::{
     Bank, CellHasher, CellKey, Cells, CreditLease, Decided, Decider, Directory, KeyHash, KeyHashes,
@@ -160,7 +161,13 @@ impl Node {
     pub(crate) fn decide(&self, identifier: &str, quota: u64) -> Decided<Limited> {
         let limit =
             Limit::sliding_window(Quota::new(quota).unwrap(), Width::from_millis(60_000).unwrap());
-        let check = LimitCheck { namespace: "api", identifier, limit, cost: Cost::ONE };
+        let check = LimitCheck {
+            namespace: "api",
+            identifier,
+            limit,
+            cost: Cost::ONE,
+            sharing: Sharing::default(),
+        };
         let ask = LimitAsk {
             caller: Arc::clone(&self.caller),
             action: "limit",

@@ -2,6 +2,7 @@
 
 mod journal;
 mod kill;
+mod leases;
 mod overflow;
 mod restart;
 mod secrets;

@@ -13,6 +13,7 @@ mod outage;
 mod reading;
 mod replica;
 mod secrets;
+mod shared_cache;
 
 use serde_json::{Value, json};
 

@@ -1,12 +1,16 @@
 //! Which counters a verification spends from, and at which cost.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
-use tollkeeper_core::{Cost, Limit, Outcome};
+use tollkeeper_core::{Cost, Limit, Outcome, Sharing};
 
 use super::{AskedLimit, VerifiedLimit};
 use crate::WarmError;
 use crate::cells::CellAsk;
+use crate::lease::Scope;
 use crate::loaded_key::{LoadedKey, cell};
+use crate::sharing::Routed;
 
 #[derive(Debug)]
 pub(super) struct Line {
@@ -14,6 +18,8 @@ pub(super) struct Line {
     id: Box<str>,
     name: Box<str>,
     auto_apply: bool,
+    sharing: Sharing,
+    scope: Arc<Scope>,
 }
 
 /// Which counters this request spends from, each once: those that apply by themselves, and those it names.
@@ -38,6 +44,8 @@ pub(super) fn lines(
             id: loaded.stored.id.clone(),
             name: loaded.stored.name.clone(),
             auto_apply: loaded.stored.auto_apply,
+            sharing: loaded.stored.sharing,
+            scope: Arc::clone(&loaded.scope),
         });
     }
     for asked in asked {
@@ -62,11 +70,23 @@ impl Line {
             limit,
             cost: asked.cost,
         };
-        Self { ask, id: Box::default(), name: asked.name.into(), auto_apply: false }
+        Self {
+            ask,
+            id: Box::default(),
+            name: asked.name.into(),
+            auto_apply: false,
+            sharing: asked.sharing,
+            scope: Arc::clone(&key.tag.scope),
+        }
     }
 
-    pub(super) fn answer(self, outcome: Outcome) -> VerifiedLimit {
-        let Self { ask, id, name, auto_apply } = self;
-        VerifiedLimit { id, name, limit: ask.limit, auto_apply, outcome }
+    pub(super) fn routed(&self) -> Routed<'_> {
+        let Self { ask, name, sharing, scope, .. } = self;
+        Routed { cell: *ask, sharing: *sharing, scope, identifier: name }
+    }
+
+    pub(super) fn answer(self, outcome: Outcome, degraded: bool) -> VerifiedLimit {
+        let Self { ask, id, name, auto_apply, .. } = self;
+        VerifiedLimit { id, name, limit: ask.limit, auto_apply, outcome, degraded }
     }
 }

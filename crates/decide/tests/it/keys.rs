@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 use tollkeeper_core::{
-    Cost, CreditTerms, IdentityRecord, KeyRecord, Limit, Millis, ProjectRecord, Quota, StoredLimit,
-    Use, Width,
+    Cost, CreditTerms, IdentityRecord, KeyRecord, Limit, Millis, ProjectRecord, Quota, Sharing,
+    StoredLimit, Use, Width,
 };
 use tollkeeper_decide::{
     AskedLimit, CellHasher, Cells, Decider, KeyHash, KeyText, Lifetime, RootKey, Verified,
@@ -90,7 +90,13 @@ pub(crate) fn per_minute(quota: u64) -> Limit {
 /// Applies by itself.
 pub(crate) fn auto(name: &str, quota: u64) -> StoredLimit {
     let id = format!("rl_{name}_{quota}").into();
-    StoredLimit { id, name: name.into(), limit: per_minute(quota), auto_apply: true }
+    StoredLimit {
+        id,
+        name: name.into(),
+        limit: per_minute(quota),
+        auto_apply: true,
+        sharing: Sharing::default(),
+    }
 }
 
 /// Applies when it is named.
@@ -99,7 +105,7 @@ pub(crate) fn on_demand(name: &str, quota: u64) -> StoredLimit {
 }
 
 pub(crate) fn named(name: &str, cost: u64) -> AskedLimit<'_> {
-    AskedLimit { name, cost: Cost::new(cost).unwrap(), own: None }
+    AskedLimit { name, cost: Cost::new(cost).unwrap(), own: None, sharing: Sharing::default() }
 }
 
 pub(crate) fn ad_hoc(name: &str, quota: u64, cost: u64) -> AskedLimit<'_> {

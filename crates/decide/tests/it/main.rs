@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod bank;
+mod fleet;
 mod flood;
 mod keys;
 mod memory;

@@ -1,7 +1,7 @@
 //! Which limits a verification spends from, and how much of each.
 
-use tollkeeper_core::{Admission, Cost, Verdict, Width};
-use tollkeeper_decide::{AskedLimit, VerifyAsk, WarmError, Which, owner};
+use tollkeeper_core::{Admission, Cost, Sharing, Verdict, Width};
+use tollkeeper_decide::{AskedLimit, VerifyAsk, WarmError, owner};
 
 use crate::keys::{
     Node, ad_hoc, ask, ask_naming, auto, identity, limits_of, named, node, on_demand, per_minute,
@@ -120,7 +120,12 @@ async fn counters_of_different_durations_are_apart() {
     );
     let asked = [
         ad_hoc("requests", 10, 4),
-        AskedLimit { name: "requests", cost: Cost::ONE, own: Some(hourly) },
+        AskedLimit {
+            name: "requests",
+            cost: Cost::ONE,
+            own: Some(hourly),
+            sharing: Sharing::default(),
+        },
     ];
     assert_eq!(
         limits(&node, &ask_naming(1, &asked)).await,
@@ -198,8 +203,8 @@ async fn all_counters_of_a_key_are_reset_together_and_nobody_elses() {
         });
         node.verify(&ask(number)).await;
     }
-    let tag = owner(node.decider.hasher(), "acme", "key_1").tag;
-    assert_eq!(node.decider.reset(Which::Namespace(tag)).await.unwrap(), 2);
+    let tag = owner(node.decider.hasher(), "acme", "key_1");
+    assert_eq!(node.decider.reset(&tag, None).await.unwrap(), 2);
     let expected = [left("a", 5, 4), left("b", 5, 4), left("shared", 9, 6)];
     assert_eq!(limits(&node, &ask(1)).await, expected);
     let expected = [left("a", 5, 3), left("b", 5, 3), left("shared", 9, 5)];

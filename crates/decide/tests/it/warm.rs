@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tollkeeper_core::{Cost, Limit, Millis, Quota, Width};
+use tollkeeper_core::{Cost, Limit, Millis, Quota, Sharing, Width};
 use tollkeeper_decide::{
     CacheName, CellHasher, Cells, Decider, Freshness, KeyHash, Lifetime, LimitAsk, LimitCheck,
-    Limited, Missing, RootKey, Warm, WarmError, Which,
+    Limited, Missing, RootKey, Warm, WarmError,
 };
 
 use crate::bank::{MemoryBank, ports};
@@ -40,7 +40,13 @@ fn sliding(quota: u64) -> Limit {
 }
 
 fn check<'a>(namespace: &'a str, identifier: &'a str, quota: u64, cost: u64) -> LimitCheck<'a> {
-    LimitCheck { namespace, identifier, limit: sliding(quota), cost: Cost::new(cost).unwrap() }
+    LimitCheck {
+        namespace,
+        identifier,
+        limit: sliding(quota),
+        cost: Cost::new(cost).unwrap(),
+        sharing: Sharing::default(),
+    }
 }
 
 // === impl Node ===
@@ -244,12 +250,12 @@ async fn a_reset_runs_to_its_end_even_if_whoever_asked_is_gone() {
     let found =
         node.decider.namespace(&tenant(), "api", NOW, &mut |_, _| ()).await.unwrap().unwrap();
     // Polled once, so that it waits for the round, and then dropped.
-    let reset =
-        tokio::time::timeout(Duration::ZERO, node.decider.reset(Which::Namespace(found.tag.tag)));
+    let reset = tokio::time::timeout(Duration::ZERO, node.decider.reset(&found.tag, None));
     assert!(reset.await.is_err());
     node.shelf.release();
     round.await.unwrap().unwrap();
-    node.decider.reset(Which::Subject(0)).await.unwrap();
+    let other = node.decider.hasher().namespace("nobody", "nothing");
+    node.decider.reset(&other, None).await.unwrap();
     for name in ["a", "b"] {
         assert_eq!(node.limit(&[check("api", name, 10, 1)]).await.limits[0].outcome.remaining, 9);
     }
@@ -268,8 +274,7 @@ async fn a_reset_between_looking_and_deciding_counts_for_its_own_cells_and_no_ot
         let asked = [check("api", "a", 10, 1)];
         let warm = node.warm(&root_key(&["*"]), Missing::Refuse, &asked).await.unwrap();
         let found = node.decider.namespace(&tenant(), "api", NOW, &mut |_, _| ()).await.unwrap();
-        let subject = found.unwrap().tag.subject(reset);
-        node.decider.reset(Which::Subject(subject)).await.unwrap();
+        node.decider.reset(&found.unwrap().tag, Some(reset)).await.unwrap();
         let limited = node.decider.limit(warm, NOW).open();
         assert_eq!(limited.limits[0].outcome.remaining, remaining, "{reset}");
     }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tollkeeper_core::{
-    Algorithm, Check, Cost, Limit, Millis, Quota, Settled, State, Width, Window, settle,
+    Algorithm, Check, Cost, Limit, Millis, Quota, Settled, Sharing, State, Width, Window, settle,
 };
 use tollkeeper_decide::{
     CellHasher, Cells, Change, Decider, Lifetime, LimitAsk, LimitCheck, Limited, Missing,
-    OriginError, RootKey, Warm, Which,
+    OriginError, RootKey, Warm,
 };
 
 use crate::bank::{MemoryBank, ports};
@@ -118,6 +118,7 @@ impl World {
             identifier: name,
             limit: limit_of(one.shape, one.quota),
             cost: Cost::new(one.cost).unwrap(),
+            sharing: Sharing::default(),
         });
         let ask = LimitAsk {
             caller: Arc::clone(&self.caller),
@@ -171,10 +172,7 @@ impl World {
         let found = self.decider.namespace(&tenant(), name, self.now, &mut |_, _| ()).await;
         let tag = &found.unwrap().unwrap().tag;
         let identifier = identifier.map(|number| format!("id{number}"));
-        let which = identifier
-            .as_deref()
-            .map_or(Which::Namespace(tag.tag), |id| Which::Subject(tag.subject(id)));
-        self.decider.reset(which).await.unwrap();
+        self.decider.reset(tag, identifier.as_deref()).await.unwrap();
         self.model.retain(|(ns, id, _), _| {
             ns != name || identifier.as_ref().is_some_and(|reset| reset != id)
         });

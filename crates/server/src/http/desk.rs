@@ -37,7 +37,7 @@ where
     F: Future<Output = Result<Written<T>, StoreError>> + Send + 'static,
 {
     let written = read(call, work).await?;
-    call.app.followed.reach(written.revision).await;
+    call.app.follow(written.revision).await;
     Ok(written.value)
 }
 

@@ -1,8 +1,8 @@
 //! `limits.peek` and `limits.reset`: look at a counter without spending, and set counters back.
 
 use tollkeeper_account::Kind;
-use tollkeeper_core::{Cost, Limit, Override};
-use tollkeeper_decide::{LimitCheck, Namespace, Warm, Which};
+use tollkeeper_core::{Cost, Limit, Override, Sharing};
+use tollkeeper_decide::{LimitCheck, Namespace, Warm};
 use tollkeeper_wire as wire;
 
 use super::call::{Call, permit};
@@ -23,8 +23,9 @@ pub async fn peek(call: &mut Call<'_>) -> Result<Reply, Refusal> {
         identifier: &request.identifier,
         limit,
         cost: Cost::PEEK,
+        sharing: Sharing::default(),
     };
-    let warm = Warm::peek(&call.app.decider, &namespace, &check).await?;
+    let warm = Warm::peek(&call.app.decider, &caller.tenant.id, &namespace, &check).await?;
     let decided = call.app.decider.limit(warm, call.now);
     let answer = call.app.ledger.record(Kind::Peek, decided);
     let Some(one) = answer.made().limits.first() else {
@@ -44,11 +45,7 @@ pub async fn reset(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let caller = call.caller().await?;
     permit(&caller, "limits", "*", "reset")?;
     let namespace = existing(call, &caller, &request.namespace).await?;
-    let which = match &request.identifier {
-        Some(identifier) => Which::Subject(namespace.tag.subject(identifier)),
-        None => Which::Namespace(namespace.tag.tag),
-    };
-    let cells = call.app.decider.reset(which).await?;
+    let cells = call.app.decider.reset(&namespace.tag, request.identifier.as_deref()).await?;
     let mut sheet = Sheet::new();
     sheet.timing(&call.timing);
     Ok(sheet.success(call.id, wire::ResetReply { cells }))

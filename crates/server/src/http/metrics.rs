@@ -15,14 +15,16 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::Registry;
 use tollkeeper_account::{BOUNDS_US, Code, Health, HistogramReading, Kind, Ledger};
-use tollkeeper_core::Millis;
-use tollkeeper_decide::Decider;
+use tollkeeper_decide::{Agreement, Decider, Mode};
 
 use super::idempotency::Idempotency;
 use super::reply::{Reply, plain};
 use super::route::METRICS_TYPE;
 use crate::app::App;
+use crate::fleet::Shared;
 use crate::net::Gauges;
+use crate::rollback::Rollback;
+use crate::shared_cache::SharedCache;
 
 pub fn metrics(app: &App) -> Reply {
     let mut registry = Registry::with_prefix("tollkeeper");
@@ -32,7 +34,10 @@ pub fn metrics(app: &App) -> Reply {
         journal: Arc::clone(&app.journal),
         gauges: Arc::clone(&app.gauges),
         idempotency: Arc::clone(&app.idempotency),
-        now: app.clock.now(),
+        shared: app.shared.clone(),
+        cache: app.cache.clone(),
+        rollback: Arc::clone(&app.rollback),
+        degraded: app.is_degraded(app.clock.now()),
         node: Arc::clone(&app.node),
     }));
     let mut out = String::new();
@@ -51,13 +56,19 @@ struct Readings {
     journal: Arc<Health>,
     gauges: Arc<Gauges>,
     idempotency: Arc<Idempotency>,
-    now: Millis,
+    shared: Option<Shared>,
+    cache: Option<SharedCache>,
+    rollback: Arc<Rollback>,
+    degraded: bool,
     node: Arc<str>,
 }
 
 /// By the index that `CacheName` and `Freshness` have.
 const CACHES: [&str; 3] = ["root_key", "namespace", "key"];
 const FRESHNESS: [&str; 3] = ["fresh", "stale", "miss"];
+
+/// In the order in which the ledger counts them.
+const FALLBACKS: [&str; 2] = ["admitted_without_redis", "refused_without_redis"];
 
 // === impl Readings ===
 
@@ -79,11 +90,25 @@ impl Collector for Readings {
                 FRESHNESS.into_iter().zip(row).map(move |(status, count)| ([cache, status], count))
             })
         })?;
+        if let Some(cache) = &self.cache {
+            let help = "Reads of the cache that nodes share.";
+            sheet.counters("shared_cache_reads", help, ["cache", "status"], || cache.reads())?;
+        }
         sheet.histogram(
             "decision_seconds",
             "From the whole request to the reply.",
-            &reading.decisions,
+            &Seconds::of_decisions(&reading.decisions),
         )?;
+        sheet.counters("fallback", "Decisions made without Redis.", ["reason"], || {
+            FALLBACKS.into_iter().zip(reading.fallbacks).map(|(reason, count)| ([reason], count))
+        })?;
+        if let Some(shared) = &self.shared {
+            fleet(&mut sheet, shared)?;
+            redis(&mut sheet, shared)?;
+        }
+        sheet.counters("rollbacks", "Returns to memory by itself.", ["reason"], || {
+            self.rollback.counts().map(|(reason, count)| ([reason.word()], count))
+        })?;
         self.loads(&mut sheet)?;
         self.table(&mut sheet)?;
         self.network(&mut sheet)?;
@@ -135,7 +160,6 @@ impl Readings {
             "Answers that left before their minute was over.",
             self.idempotency.forgotten(),
         )?;
-        let failing = self.journal.failing() || self.journal.is_late(self.now);
         sheet.counter(
             "journal_failures",
             "Writes to the journal that failed.",
@@ -144,12 +168,72 @@ impl Readings {
         sheet.gauge("journal_bytes", "Size of the current journal file.", self.journal.bytes())?;
         sheet.gauge(
             "degraded",
-            "1 while counters would not survive a restart.",
-            u64::from(failing),
+            "1 while Redis is out of reach, or counters would not survive a restart.",
+            u64::from(self.degraded),
         )?;
         let labels = [("version", env!("CARGO_PKG_VERSION")), ("node", &*self.node)];
         sheet.info("build_info", "This server.", &labels)
     }
+}
+
+/// The shared limits: how they are counted, how often somebody waited, what Redis would have said.
+fn fleet(sheet: &mut Page<'_, '_>, shared: &Shared) -> fmt::Result {
+    let fleet = &shared.fleet;
+    let mode = fleet.modes.of_fleet();
+    sheet.gauges("mode", "1 for the mode of the fleet.", "mode", || {
+        let all = [Mode::Memory, Mode::Shadow, Mode::Redis].into_iter();
+        all.map(move |one| (one.word(), u64::from(one == mode)))
+    })?;
+    sheet.gauge("nodes", "Nodes of the fleet, this one included.", fleet.table().nodes())?;
+    let leases = fleet.table().stats();
+    sheet.gauge("leases", "Shared cells in the table.", leases.cells as u64)?;
+    sheet.counter("lease_hits", "Asks decided from a lease at hand.", leases.near)?;
+    sheet.counter("lease_waits", "Asks that waited for Redis.", leases.waited)?;
+    sheet.counter(
+        "lease_detached",
+        "Asks that found the table of leases full.",
+        leases.detached,
+    )?;
+    let lines = fleet.shadowed.read();
+    let sum = |of: fn(&Agreement) -> u64| lines.iter().map(|(_, one)| of(one)).sum::<u64>();
+    let (stricter, looser) = (sum(|one| one.stricter), sum(|one| one.looser));
+    let same = sum(|one| one.compared) - stricter - looser;
+    let rows = [("same", same), ("stricter", stricter), ("looser", looser)];
+    sheet.counters(
+        "shadow",
+        "Decisions compared with Redis in shadow mode.",
+        ["agreement"],
+        || rows.into_iter().map(|(agreement, count)| ([agreement], count)),
+    )?;
+    let skipped = fleet.shadowed.skipped();
+    sheet.counter(
+        "shadow_skipped",
+        "Decisions not compared: too many at once, or Redis did not answer.",
+        skipped,
+    )
+}
+
+/// Connections and calls.
+fn redis(sheet: &mut Page<'_, '_>, shared: &Shared) -> fmt::Result {
+    let stats = shared.origin.redis().stats();
+    let connects = [("ok", stats.connects_ok), ("failed", stats.connects_failed)];
+    sheet.counters("redis_connects", "Connections to Redis.", ["result"], || {
+        connects.into_iter().map(|(result, count)| ([result], count))
+    })?;
+    let calls =
+        [("ok", stats.calls_ok), ("failed", stats.calls_failed), ("late", stats.calls_late)];
+    sheet.counters("redis_calls", "Calls of Redis.", ["result"], || {
+        calls.into_iter().map(|(result, count)| ([result], count))
+    })?;
+    let servers = shared.origin.redis().servers();
+    let connected = servers.iter().filter(|server| server.connected).count();
+    sheet.gauge("redis_servers", "Servers of Redis there should be.", servers.len() as u64)?;
+    sheet.gauge("redis_servers_connected", "Servers of Redis connected.", connected as u64)?;
+    sheet.histogram(
+        "redis_operation_seconds",
+        "From a call of Redis to its answer.",
+        &Seconds::of_calls(&stats.took),
+    )
 }
 
 /// One metric at a time, with little ceremony.
@@ -197,31 +281,67 @@ impl Page<'_, '_> {
         ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(metric)
     }
 
+    fn gauges<I>(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &'static str,
+        rows: impl FnOnce() -> I,
+    ) -> fmt::Result
+    where
+        I: Iterator<Item = (&'static str, u64)>,
+    {
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (value, count) in rows() {
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            ConstGauge::new(count).encode(metric.encode_family(&[(label, value)])?)?;
+        }
+        Ok(())
+    }
+
     fn info(&mut self, name: &str, help: &str, labels: &[(&str, &str)]) -> fmt::Result {
         let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
         ConstGauge::new(1_i64).encode(metric.encode_family(&labels.to_vec())?)
     }
 
-    fn histogram(&mut self, name: &str, help: &str, reading: &HistogramReading) -> fmt::Result {
+    fn histogram(&mut self, name: &str, help: &str, reading: &Seconds) -> fmt::Result {
         let metric = self.0.encode_descriptor(name, help, None, MetricType::Histogram)?;
-        Seconds(reading).encode(metric)
+        reading.encode(metric)
     }
 }
 
 /// A reading in the unit that Prometheus speaks.
-struct Seconds<'a>(&'a HistogramReading);
+struct Seconds {
+    buckets: Vec<(f64, u64)>,
+    sum: f64,
+}
 
-impl TypedMetric for Seconds<'_> {
+// === impl Seconds ===
+
+#[allow(clippy::cast_precision_loss, reason = "a metric is read by people")]
+impl Seconds {
+    fn of_decisions(reading: &HistogramReading) -> Self {
+        Self::new(&BOUNDS_US, &reading.buckets, reading.sum_ns as f64 / 1e9)
+    }
+
+    fn of_calls(reading: &tollkeeper_redis::HistogramReading) -> Self {
+        Self::new(&tollkeeper_redis::BOUNDS_US, &reading.buckets, reading.sum_us as f64 / 1e6)
+    }
+
+    fn new(bounds_us: &[u64], counts: &[u64], sum: f64) -> Self {
+        let bounds = bounds_us.iter().map(|us| *us as f64 / 1e6).chain([f64::INFINITY]);
+        Self { buckets: bounds.zip(counts.iter().copied()).collect(), sum }
+    }
+}
+
+impl TypedMetric for Seconds {
     const TYPE: MetricType = MetricType::Histogram;
 }
 
-impl EncodeMetric for Seconds<'_> {
-    #[allow(clippy::cast_precision_loss, reason = "a metric is read by people")]
+impl EncodeMetric for Seconds {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), fmt::Error> {
-        let bounds = BOUNDS_US.iter().map(|us| *us as f64 / 1e6).chain([f64::INFINITY]);
-        let buckets: Vec<(f64, u64)> = bounds.zip(self.0.buckets).collect();
-        let count = self.0.buckets.iter().sum();
-        encoder.encode_histogram::<NoLabelSet>(self.0.sum_ns as f64 / 1e9, count, &buckets, None)
+        let count = self.buckets.iter().map(|(_, count)| count).sum();
+        encoder.encode_histogram::<NoLabelSet>(self.sum, count, &self.buckets, None)
     }
 
     fn metric_type(&self) -> MetricType {

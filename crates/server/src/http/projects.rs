@@ -48,9 +48,15 @@ async fn create(call: &mut Call<'_>) -> Result<Reply, Refusal> {
 async fn get(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let request: wire::GetProjectRequest<'_> = call.request()?;
     let caller = call.caller().await?;
-    let (tenant, named) = (caller.tenant.id.clone(), request.project.to_string());
-    let found =
-        desk::read(call, |store| async move { store.project(&tenant, &named).await }).await?;
+    let (tenant, named) = (caller.tenant.clone(), request.project.to_string());
+    let cache = call.app.cache.clone();
+    let found = desk::read(call, |store| async move {
+        match cache {
+            Some(cache) => cache.project(&tenant, &named).await,
+            None => store.project(&tenant.id, &named).await,
+        }
+    })
+    .await?;
     // Whoever may not read it gets the same answer whether it is there or not.
     let id = found.as_ref().map_or(&*request.project, |project| &project.id);
     permit(&caller, "projects", id, "get")?;

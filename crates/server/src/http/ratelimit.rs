@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 use tollkeeper_account::{Answer, Kind};
-use tollkeeper_core::{Cost, Limit, Quota, Width, Window};
+use tollkeeper_core::{Cost, Limit, Quota, Sharing, Width, Window};
 use tollkeeper_decide::{LimitAsk, LimitCheck, Limited, LimitedOne, Missing, Warm};
 use tollkeeper_wire as wire;
 
@@ -85,7 +85,7 @@ fn limit_reply(
             reset: one.outcome.reset.0,
             override_id: one.override_id.as_deref().map(Into::into),
             retry_after_ms: one.outcome.retry_after_ms(answer.at()),
-            degraded: false,
+            degraded: one.degraded,
         }
     });
     sheet.timing(&call.timing);
@@ -111,7 +111,20 @@ fn multi_limit_reply(
 fn check<'a>(request: &'a wire::LimitRequest<'_>) -> Result<LimitCheck<'a>, Refusal> {
     let cost = Cost::new(request.cost).ok_or_else(out_of_bounds)?;
     let limit = limit_of(request.limit, request.duration, request.algorithm, request.burst)?;
-    Ok(LimitCheck { namespace: &request.namespace, identifier: &request.identifier, limit, cost })
+    let sharing = sharing_of(request.consistency, request.on_outage);
+    let (namespace, identifier) = (&*request.namespace, &*request.identifier);
+    Ok(LimitCheck { namespace, identifier, limit, cost, sharing })
+}
+
+/// What a request says about how its limit is shared.
+pub fn sharing_of(
+    consistency: Option<wire::Consistency>,
+    on_outage: Option<wire::OnOutage>,
+) -> Sharing {
+    Sharing::from_words(
+        consistency.map(wire::Consistency::as_str),
+        on_outage.map(wire::OnOutage::as_str),
+    )
 }
 
 /// The wire has checked every bound already; a number that still does not fit is our own mistake.
@@ -150,6 +163,6 @@ fn line<'a>(
         passed: one.outcome.admitted(),
         override_id: one.override_id.as_deref().map(Into::into),
         retry_after_ms: one.outcome.retry_after_ms(answer.at()),
-        degraded: false,
+        degraded: one.degraded,
     }
 }

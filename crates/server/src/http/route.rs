@@ -9,6 +9,7 @@ mod permissions;
 mod probes;
 mod projects;
 mod root_keys;
+mod system;
 mod tenants;
 
 use http::Method;
@@ -20,6 +21,7 @@ pub use keys::KeyCall;
 pub use permissions::{PermissionCall, RoleCall};
 pub use projects::ProjectCall;
 pub use root_keys::RootKeyCall;
+pub use system::SystemCall;
 pub use tenants::{OPERATOR, TenantCall};
 
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +81,7 @@ pub enum Endpoint {
     Permissions(PermissionCall),
     Roles(RoleCall),
     RootKeys(RootKeyCall),
+    System(SystemCall),
     Liveness,
     Livez,
     Readyz,
@@ -96,6 +99,7 @@ const GROUPS: &[&[Route]] = &[
     projects::ROUTES,
     root_keys::ROUTES,
     tenants::ROUTES,
+    system::ROUTES,
     probes::ROUTES,
 ];
 

@@ -10,7 +10,7 @@ use hyper::body::{Body, Incoming};
 use super::call::Call;
 use super::reply::{JSON, PROBLEM_JSON, Reply, Sheet, plain};
 use super::route::{Answers, Effect, Endpoint, Route};
-use super::{apis, identities, keys, permissions, projects, roles, root_keys, tenants};
+use super::{apis, identities, keys, permissions, projects, roles, root_keys, system, tenants};
 use super::{body, changes, health, limits, metrics, openapi, overrides, ratelimit, verify};
 use crate::app::App;
 use crate::clock::Stamp;
@@ -158,6 +158,7 @@ async fn handle_rare(endpoint: Endpoint, call: &mut Call<'_>) -> Result<Reply, R
         Endpoint::Permissions(which) => permissions::handle(which, call).await,
         Endpoint::Roles(which) => roles::handle(which, call).await,
         Endpoint::RootKeys(which) => root_keys::handle(which, call).await,
+        Endpoint::System(which) => system::handle(which, call).await,
         Endpoint::Liveness
         | Endpoint::Livez
         | Endpoint::Readyz

@@ -13,7 +13,7 @@ use tollkeeper_wire as wire;
 use super::call::Call;
 use super::fields::Standing;
 use super::idempotency::{self, Once};
-use super::ratelimit::limit_of;
+use super::ratelimit::{limit_of, sharing_of};
 use super::reply::{Reply, Sheet};
 use crate::keyring::Keyring;
 use crate::status::Refusal;
@@ -79,7 +79,8 @@ fn limits<'a>(
             _ => None,
         };
         let cost = Cost::new(asked.cost.unwrap_or(1)).unwrap_or(Cost::ONE);
-        Ok(AskedLimit { name: &asked.name, cost, own })
+        let sharing = sharing_of(asked.consistency, asked.on_outage);
+        Ok(AskedLimit { name: &asked.name, cost, own, sharing })
     });
     asked.collect()
 }
@@ -137,7 +138,7 @@ fn limit_line(one: &tollkeeper_decide::VerifiedLimit, now: Millis) -> wire::Veri
         exceeded: !one.outcome.admitted(),
         auto_apply: one.auto_apply,
         retry_after_ms: one.outcome.retry_after_ms(now),
-        degraded: false,
+        degraded: one.degraded,
     }
 }
 
@@ -185,6 +186,7 @@ fn code(verdict: Verdict) -> wire::Code {
         Verdict::InsufficientPermissions => wire::Code::InsufficientPermissions,
         Verdict::UsageExceeded => wire::Code::UsageExceeded,
         Verdict::RateLimited => wire::Code::RateLimited,
+        Verdict::Unavailable => wire::Code::Unavailable,
         Verdict::Disabled => wire::Code::Disabled,
         Verdict::Revoked { .. } => wire::Code::Revoked,
         Verdict::Expired => wire::Code::Expired,

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use tollkeeper_decide::Mode;
+use tollkeeper_redis::RedisUrl;
+
 use super::problems::{Problem, Problems};
 use super::raw::Raw;
 use super::syntax;
@@ -22,8 +25,12 @@ pub struct Settings {
     pub secret: Option<Redacted<String>>,
     pub node: String,
     pub region: Option<String>,
-    /// What was asked for; this version counts in memory whatever it says.
+    /// Shared counters of a fleet.
+    pub redis: Option<RedisUrl>,
+    /// Where limits are counted, at the first start; without Redis it is memory whatever this says.
     pub mode: Mode,
+    /// Whether this node sets the mode to memory by itself when Redis is the trouble.
+    pub rollback: bool,
     pub cache_fresh_ms: u64,
     pub cache_stale_ms: u64,
     pub max_cells: u64,
@@ -43,14 +50,6 @@ pub struct Settings {
 pub enum Database {
     Sqlite { path: PathBuf },
     Postgres { url: Redacted<String>, replica: Option<Redacted<String>> },
-}
-
-/// Where limits are counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    Memory,
-    Shadow,
-    Redis,
 }
 
 impl Settings {
@@ -99,6 +98,8 @@ impl Sheet<'_> {
         let node = self.optional("node", syntax::label);
         let region = self.optional("region", syntax::label);
         let mode = self.mode();
+        let redis = self.optional("redis_url", |text| RedisUrl::parse(text).ok());
+        let rollback = self.required("rollback", syntax::switch);
         let caching = self.caching();
         let max_cells = self.required("max_cells", |text| syntax::whole(text, &(16..=100_000_000)));
         let max_connections =
@@ -117,7 +118,9 @@ impl Sheet<'_> {
             secret: secret?.map(Redacted::new),
             node: node?.unwrap_or_else(host_name),
             region: region?,
+            redis: redis?,
             mode,
+            rollback: rollback?,
             cache_fresh_ms,
             cache_stale_ms,
             max_cells: max_cells?,
@@ -125,23 +128,19 @@ impl Sheet<'_> {
             admin_writes_per_second: admin_writes_per_second?,
             url: url?,
             log: log?,
-            unbuilt_given: self.unbuilt_given(mode),
+            unbuilt_given: self.unbuilt_given(),
         })
     }
 
     /// Not in this version, but a slip in them should not wait for the version that has them.
     fn check_unbuilt(&mut self) {
-        const REDIS: &[&str] =
-            &["redis", "rediss", "redis-sentinel", "redis-cluster", "redis-ring"];
         self.optional("grpc_listen", syntax::address_or_off);
         self.optional("resp_listen", syntax::address_or_off);
-        self.optional("redis_url", |text| syntax::has_scheme(text, REDIS));
         self.optional("envoy_config", syntax::path);
         self.optional("flush_seconds", |text| syntax::whole(text, &(1..=86_400)));
         self.optional("flush_lag_seconds", |text| syntax::whole(text, &(0..=86_400)));
         self.optional("audit_sample", syntax::share);
         self.optional("audit_days", |text| syntax::whole(text, &(1..=36_500)));
-        self.optional("rollback", syntax::switch);
         self.optional("webhook_allow", syntax::networks);
         self.optional("archive_url", |text| syntax::has_scheme(text, &["file", "s3"]));
     }
@@ -255,14 +254,12 @@ impl Sheet<'_> {
         });
     }
 
-    fn unbuilt_given(&self, mode: Mode) -> Vec<&'static str> {
+    fn unbuilt_given(&self) -> Vec<&'static str> {
         // "off" asks for nothing, so nothing is missing.
         let asked = |key: &str| {
             self.raw.is_given(key) && !matches!(self.raw.text(key), Some("off" | "false"))
         };
-        let unbuilt = SETTINGS.iter().filter(|row| !row.built && asked(row.key)).map(|row| row.key);
-        let not_memory = (mode != Mode::Memory && self.raw.is_given("mode")).then_some("mode");
-        unbuilt.chain(not_memory).collect()
+        SETTINGS.iter().filter(|row| !row.built && asked(row.key)).map(|row| row.key).collect()
     }
 }
 

@@ -33,6 +33,7 @@ mod interruption;
 mod isolation;
 mod keys;
 mod memory;
+mod modes;
 mod opening;
 mod overrides;
 mod projects;

@@ -107,6 +107,7 @@ agreement! {
     get_project: GetProjectRequest;
     list_projects: ListProjectsRequest;
     update_project: UpdateProjectRequest;
+    set_mode: SetModeRequest;
     create_tenant: CreateTenantRequest;
     list_tenants: ListTenantsRequest;
     update_tenant: UpdateTenantRequest;

@@ -186,9 +186,16 @@ fn what_is_given_but_not_built_is_accepted_and_named() {
         ("region", "eu-1"),
     ])
     .unwrap();
-    assert_eq!(settings.unbuilt_given, ["redis_url", "webhook_allow", "mode"]);
+    assert_eq!(settings.unbuilt_given, ["webhook_allow"]);
     assert_eq!(settings.mode, Mode::Shadow);
     assert_eq!(settings.region.as_deref(), Some("eu-1"));
+}
+
+#[test]
+fn the_way_back_to_memory_is_off_unless_somebody_asks_for_it() {
+    assert!(!with(&[]).unwrap().rollback);
+    assert!(with(&[("rollback", "on")]).unwrap().rollback);
+    assert!(with(&[("rollback", "maybe")]).is_err());
 }
 
 #[test]

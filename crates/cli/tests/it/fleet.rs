@@ -1,0 +1,150 @@
+//! Several real nodes on one real Redis: limits are one for all of them, whatever goes wrong.
+
+mod exact;
+mod modes_of_counting;
+mod outage;
+mod schema;
+mod servers;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tollkeeper_testkit::{RedisServer, Tollkeeper};
+
+use crate::time::{eventually, now};
+use crate::world::{Client, side_by_side, start};
+
+pub(crate) struct Fleet {
+    pub(crate) redis: RedisServer,
+    pub(crate) nodes: Vec<(Tollkeeper, TempDir)>,
+}
+
+impl Fleet {
+    pub(crate) fn of(nodes: usize) -> Self {
+        Self::with(nodes, &[])
+    }
+
+    pub(crate) fn with(nodes: usize, env: &[(&str, &str)]) -> Self {
+        let redis = RedisServer::start().expect("a Redis");
+        let url = redis.url();
+        Self { nodes: nodes_at(&url, nodes, env), redis }
+    }
+
+    pub(crate) fn clients(&self) -> Vec<Client> {
+        clients(&self.nodes)
+    }
+
+    /// Lua scripts that Redis has run so far.
+    pub(crate) fn calls(&self) -> u64 {
+        let stats = self.redis.ask(&["INFO", "commandstats"]);
+        let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+        line.and_then(|line| line.split(',').next()?.parse().ok()).unwrap_or(0)
+    }
+}
+
+pub(crate) fn clients(nodes: &[(Tollkeeper, TempDir)]) -> Vec<Client> {
+    let client = |(node, _): &(Tollkeeper, TempDir)| Client::new(node.url(), node.root_key());
+    nodes.iter().map(client).collect()
+}
+
+/// Nodes that share limits over this Redis and nothing else. All start at once.
+pub(crate) fn nodes_at(
+    url: &str,
+    nodes: usize,
+    env: &[(&str, &str)],
+) -> Vec<(Tollkeeper, TempDir)> {
+    side_by_side(nodes, |_| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut env = env.to_vec();
+        env.push(("TOLLKEEPER_REDIS_URL", url));
+        (start(folder.path(), &env).expect("the node starts"), folder)
+    })
+}
+
+/// What one request asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) body: Value,
+    pub(crate) cost: u64,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) cost: u64,
+    pub(crate) admitted: bool,
+    pub(crate) degraded: bool,
+    pub(crate) reset: u64,
+}
+
+pub(crate) fn body(identifier: &str, limit: u64, duration: u64, algorithm: &str) -> Value {
+    json!({
+        "namespace": "fleet", "identifier": identifier, "limit": limit, "duration": duration,
+        "algorithm": algorithm,
+    })
+}
+
+/// Asks from several threads over all nodes for so long, each as fast as it may.
+pub(crate) fn drive(
+    nodes: &[(Tollkeeper, TempDir)],
+    threads: usize,
+    how_long: Duration,
+    per_second: u64,
+    ask: impl Fn(u64) -> Asked + Sync,
+) -> Vec<Seen> {
+    let begun = now();
+    let each = side_by_side(threads, |thread| {
+        let (node, _) = &nodes[thread % nodes.len()];
+        let mut client = Client::new(node.url(), node.root_key());
+        let mut seen = Vec::new();
+        let mut number = 0;
+        while begun.elapsed() < how_long {
+            let due = Duration::from_micros(number * 1_000_000 * threads as u64 / per_second);
+            crate::time::pause(due.saturating_sub(begun.elapsed()));
+            let asked = ask(number * threads as u64 + thread as u64);
+            number += 1;
+            seen.push(one(&mut client, &asked));
+        }
+        seen
+    });
+    each.into_iter().flatten().collect()
+}
+
+pub(crate) fn one(client: &mut Client, asked: &Asked) -> Seen {
+    let mut body = asked.body.clone();
+    body["cost"] = json!(asked.cost);
+    let data = client.limit(&body);
+    Seen {
+        cost: asked.cost,
+        admitted: data["success"].as_bool().expect("a verdict"),
+        degraded: data["degraded"].as_bool().unwrap_or(false),
+        reset: data["reset"].as_u64().expect("a moment"),
+    }
+}
+
+/// The same, asked again as long as nobody heard it: on a busy machine that says nothing about limits.
+pub(crate) fn heard(client: &mut Client, asked: &Asked) -> Seen {
+    let mut seen = one(client, asked);
+    eventually("an answer from Redis", || {
+        if seen.degraded {
+            seen = one(client, asked);
+        }
+        !seen.degraded
+    });
+    seen
+}
+
+pub(crate) fn admitted(seen: &[Seen]) -> u64 {
+    seen.iter().filter(|one| one.admitted).map(|one| one.cost).sum()
+}
+
+/// What was admitted in each window, by the end that the answers named.
+pub(crate) fn by_window(seen: &[Seen]) -> BTreeMap<u64, u64> {
+    let mut windows = BTreeMap::new();
+    for one in seen.iter().filter(|one| one.admitted) {
+        *windows.entry(one.reset).or_default() += one.cost;
+    }
+    windows
+}

@@ -1,0 +1,70 @@
+//! The other ways to count, and what works over the whole fleet: fast, local, peek and reset.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{Asked, Fleet, admitted, body, drive, heard, one};
+use crate::time::{eventually, now};
+use crate::world::LONG_MS;
+
+#[test]
+fn fast_never_waits_and_stays_within_its_bound() {
+    const LIMIT: u64 = 300;
+    let fleet = Fleet::of(3);
+    let mut body = body("fast", LIMIT, LONG_MS, "fixed_window");
+    body["consistency"] = json!("fast");
+    let seen = drive(&fleet.nodes, 6, Duration::from_secs(2), 1_500, |_| Asked {
+        body: body.clone(),
+        cost: 1,
+    });
+    let got = admitted(&seen);
+    // A tenth of the limit may be under way untold, over all nodes, and one cost of each.
+    assert!(got <= LIMIT + LIMIT / 10 + 3, "{got}");
+    assert!(got >= LIMIT * 9 / 10, "{got}");
+}
+
+#[test]
+fn local_counts_on_each_node_for_itself() {
+    let fleet = Fleet::of(2);
+    let mut clients = fleet.clients();
+    let mut body = body("local", 5, LONG_MS, "sliding_window");
+    body["consistency"] = json!("local");
+    let asked = Asked { body, cost: 1 };
+    for client in &mut clients {
+        let got = (0..9).filter(|_| one(client, &asked).admitted).count();
+        assert_eq!(got, 5);
+    }
+}
+
+#[test]
+fn a_peek_sees_what_the_whole_fleet_spent_and_spends_nothing() {
+    let fleet = Fleet::of(3);
+    let mut clients = fleet.clients();
+    let asked = Asked { body: body("seen", 1_000, LONG_MS, "sliding_window"), cost: 1 };
+    let got = (0..60).filter(|n| heard(&mut clients[n % 3], &asked).admitted).count();
+    let mut peek = asked.body.clone();
+    peek.as_object_mut().expect("an object").retain(|name, _| name != "cost");
+    for client in &mut clients {
+        eventually("it sees all of it", || {
+            client.data("limits.peek", &peek)["used"].as_u64() == Some(got as u64)
+        });
+    }
+}
+
+#[test]
+fn a_reset_on_one_node_is_in_force_on_all_within_a_second() {
+    let fleet = Fleet::of(3);
+    let mut clients = fleet.clients();
+    let asked = Asked { body: body("back", 20, LONG_MS, "fixed_window"), cost: 1 };
+    eventually("it is used up", || !(0..3).any(|n| one(&mut clients[n], &asked).admitted));
+    let reset =
+        clients[1].data("limits.reset", &json!({"namespace": "fleet", "identifier": "back"}));
+    assert!(reset["cells"].as_u64() >= Some(1), "{reset}");
+    let begun = now();
+    eventually("every node admits again", || {
+        clients.iter_mut().all(|client| one(client, &asked).admitted)
+    });
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(1), "{took:?}");
+}

@@ -1,0 +1,154 @@
+//! Leases: units of a cell that a node may spend by itself, and the record that says who was granted how many.
+//! What Redis does in a script is done here as a pure function, so that the two can be held against each other.
+//! It never reads a clock; `now` comes in.
+
+mod grant;
+mod record;
+
+use crate::{Algorithm, Limit, Millis, State};
+
+pub use grant::{ALPHA, dated_at};
+pub use record::{Record, log_copy};
+
+/// One process life, as it is known in records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Boot(pub u64);
+
+/// What one boot did with one cell in one window. Every number only ever grows, so that
+/// repeated, late and reordered messages are harmless when they are merged by max.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Taken and spent in one step, without ever being held.
+    pub plain: u64,
+    /// Lent, to be spent later.
+    pub granted: u64,
+    /// Of those, spent.
+    pub used: u64,
+    /// Of those, given back.
+    pub returned: u64,
+}
+
+/// A node's call about one cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Take {
+    pub boot: Boot,
+    /// Counts the calls of a boot. One that is not newer than the last is granted nothing.
+    pub seq: u64,
+    /// Whose totals follow: the start of a window; zero where there are none.
+    pub win: u64,
+    pub totals: Totals,
+    /// What the first waiter costs: all of it, or nothing.
+    pub need: u64,
+    /// What the node could use, the need included.
+    pub ask: u64,
+    /// The need is one of several that are spent together or not at all: it is lent, not spent at once.
+    pub bundled: bool,
+    /// How many nodes share the cell, as far as this one knows. A hint; exactness does not depend on it.
+    pub nodes: u64,
+    pub limit: Limit,
+}
+
+/// The answer to a [`Take`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The time by which this was decided: the only clock that counts.
+    pub now: Millis,
+    pub stand: Stand,
+    pub win: u64,
+    /// This boot's totals in that window.
+    pub totals: Totals,
+    /// The need was taken, by this call or an earlier delivery of it.
+    pub took: bool,
+    /// What it lent.
+    pub lent: u64,
+    /// Of that, so many may only be spent once they have become free.
+    pub later: u64,
+    /// Units of others that become free before those.
+    pub debt: u64,
+    /// The counters after this call: what is free is what they yield.
+    pub state: State,
+    /// Lent to anybody and not known to be spent.
+    pub outstanding: u64,
+    /// There was no record before.
+    pub made: bool,
+    /// Others hold what is missing here: somebody should ask them to give it back.
+    pub recall: bool,
+}
+
+/// How a call was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stand {
+    Heard,
+    /// The window that was asked for is not the current one: look at the time and ask again.
+    WrongWindow,
+    /// History was lost. Totals are taken in, nothing is granted until everybody has told theirs.
+    Learning,
+}
+
+// === impl Boot ===
+
+impl Boot {
+    /// Eleven characters hold 64 bits.
+    pub fn text(self) -> [u8; 11] {
+        const DIGITS: &[u8; 64] =
+            b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz-";
+        let mut text = [b'0'; 11];
+        let mut rest = self.0;
+        for digit in text.iter_mut().rev() {
+            *digit = DIGITS[usize::from(rest.to_le_bytes()[0] & 63)];
+            rest >>= 6;
+        }
+        text
+    }
+}
+
+// === impl Totals ===
+
+impl Totals {
+    /// Lent and neither spent nor given back.
+    pub fn held(&self) -> u64 {
+        self.granted.saturating_sub(self.used.saturating_add(self.returned))
+    }
+
+    /// All that counts against the limit.
+    pub fn counted(&self) -> u64 {
+        self.plain.saturating_add(self.granted.saturating_sub(self.returned))
+    }
+
+    #[must_use]
+    pub fn merged(self, other: Self) -> Self {
+        Self {
+            plain: self.plain.max(other.plain),
+            granted: self.granted.max(other.granted),
+            used: self.used.max(other.used),
+            returned: self.returned.max(other.returned),
+        }
+    }
+}
+
+// === impl Limit ===
+
+impl Limit {
+    /// The window that a record of this limit is about at `now`: its start and its end. Cells that flow
+    /// have none.
+    pub fn window_at(&self, now: Millis) -> (Millis, Millis) {
+        match self.algorithm {
+            Algorithm::FixedWindow(window) => window.bounds(now),
+            Algorithm::SlidingWindow(width) => {
+                let start = width.start_of(now);
+                (start, start + width.millis())
+            }
+            Algorithm::SlidingLog(_) | Algorithm::TokenBucket { .. } => {
+                (Millis(0), Millis(u64::MAX))
+            }
+        }
+    }
+
+    /// The most that can be spent at once.
+    pub fn ceiling(&self) -> u64 {
+        match self.algorithm {
+            Algorithm::TokenBucket { capacity, .. } if self.quota.get() > 0 => capacity.get(),
+            _ => self.quota.get(),
+        }
+    }
+}

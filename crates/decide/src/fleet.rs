@@ -1,0 +1,339 @@
+//! This node as one of a fleet: runs the errands of the lease table against the shared origin, and lets
+//! asks wait for them, never longer than a caller is patient. What is decided is decided in the table.
+
+mod breaker;
+mod links;
+mod mode;
+mod origin;
+mod shadow;
+mod upkeep;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use smallvec::SmallVec;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tollkeeper_core::{ALPHA, Admission, Cost, Millis, State, Taken};
+
+use crate::lease::{
+    CellName, Dealt, Errand, Hold, LeaseAsk, LeaseTable, Link, Missed, Near, Scope, Units,
+};
+
+pub use links::LinkView;
+pub use mode::{Mode, Modes};
+pub use origin::{Asking, News, Origin};
+pub use shadow::{Agreement, Shadowed};
+
+use links::Links;
+
+/// Patience with the origin on the path of a request: so long, and once more so long.
+/// Together half of Envoy's 20 ms, after which it lets the request through unlimited.
+pub const PATIENCE: Duration = Duration::from_millis(5);
+
+/// What a waiting request has in all; a little above two rounds of patience, so that their outcome is heard.
+const DEADLINE: Duration = Duration::from_millis(11);
+
+/// Twice the patience and a little: whoever wakes up later was not let run.
+const LATE_MS: u64 = 12;
+
+pub(crate) type Tell = oneshot::Sender<Dealt>;
+
+/// Time that goes on evenly whatever the system clock does; unix milliseconds as they were at start.
+pub type Steady = Arc<dyn Fn() -> Millis + Send + Sync>;
+
+pub struct Fleet {
+    table: Arc<LeaseTable<Tell>>,
+    origin: Arc<dyn Origin>,
+    links: Links,
+    pub modes: Modes,
+    pub shadowed: Shadowed,
+    clock: Steady,
+    backstage: Handle,
+}
+
+/// One cost against one shared cell, with the cell's name.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedAsk<'a> {
+    pub ask: LeaseAsk,
+    pub scope: &'a Arc<Scope>,
+    pub identifier: &'a str,
+}
+
+/// What the asks of one request got, together.
+#[derive(Debug)]
+pub struct Gathered {
+    hold: Hold<Tell>,
+    /// In the order of the asks; where one was refused, those behind it may be missing.
+    pub dealt: SmallVec<[Dealt; 2]>,
+    pub passed: bool,
+}
+
+// === impl Fleet ===
+
+impl Fleet {
+    pub fn new(
+        table: LeaseTable<Tell>,
+        origin: Arc<dyn Origin>,
+        mode: Mode,
+        clock: Steady,
+        backstage: Handle,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            table: Arc::new(table),
+            origin,
+            links: Links::default(),
+            modes: Modes::new(mode),
+            shadowed: Shadowed::default(),
+            clock,
+            backstage,
+        })
+    }
+
+    /// Units for every ask, or a refusal. What was set aside for the others goes back when this is dropped.
+    pub async fn obtain(self: &Arc<Self>, asks: &[SharedAsk<'_>]) -> Gathered {
+        let mut gathered =
+            Gathered { hold: Hold::new(&self.table), dealt: SmallVec::new(), passed: true };
+        // A refusal that is remembered for any of them refuses them all, before anything is taken.
+        let remembered = asks.len() > 1 && self.remembers_refusal(asks);
+        for asked in asks {
+            let dealt = if remembered || !gathered.passed {
+                self.standing(asked)
+            } else {
+                self.obtain_one(asked).await
+            };
+            gathered.passed &= dealt.outcome.admitted() && !remembered;
+            dealt.units.into_iter().for_each(|units| gathered.hold.add(units));
+            gathered.dealt.push(dealt);
+        }
+        if !gathered.passed && asks.len() > 1 {
+            self.return_small(asks);
+        }
+        gathered
+    }
+
+    fn remembers_refusal(&self, asks: &[SharedAsk<'_>]) -> bool {
+        let now = (self.clock)();
+        let refused = |asked: &SharedAsk<'_>| {
+            self.table.standing(&asked.ask, now).is_some_and(|dealt| !dealt.outcome.admitted())
+        };
+        asks.iter().any(refused)
+    }
+
+    /// How a cell stands, for an ask that is not going to be served.
+    fn standing(&self, asked: &SharedAsk<'_>) -> Dealt {
+        let now = (self.clock)();
+        self.table.standing(&asked.ask, now).unwrap_or_else(|| Dealt {
+            outcome: State::fresh(&asked.ask.limit).probe(&asked.ask.limit, Cost::PEEK, now),
+            units: None,
+            degraded: false,
+            unavailable: false,
+            at: now,
+        })
+    }
+
+    /// A small limit has no units to spare for a bundle that failed: they go back at once.
+    fn return_small(self: &Arc<Self>, asks: &[SharedAsk<'_>]) {
+        let (now, nodes) = ((self.clock)(), self.table.nodes());
+        let small = asks.iter().filter(|asked| asked.ask.limit.ceiling() <= ALPHA * nodes);
+        for asked in small {
+            if let Some(errand) = self.table.recall(asked.ask.key, now) {
+                self.dispatch(errand);
+            }
+        }
+    }
+
+    async fn obtain_one(self: &Arc<Self>, asked: &SharedAsk<'_>) -> Dealt {
+        let now = (self.clock)();
+        let mut wait = None;
+        let near = self.table.near(
+            &asked.ask,
+            || CellName::new(asked.scope, asked.identifier),
+            |_| {
+                let (tell, told) = oneshot::channel();
+                wait = Some(told);
+                tell
+            },
+            self.link(asked, now),
+            now,
+        );
+        match near {
+            Near::Dealt(dealt, errand) => {
+                if let Some(errand) = errand {
+                    self.dispatch(errand);
+                }
+                dealt
+            }
+            // Boxed, like all that is rare: every request carries the room of whatever it might await.
+            Near::Waits(id, errand) => Box::pin(self.wait(&asked.ask, id, errand, wait)).await,
+        }
+    }
+
+    async fn wait(
+        self: &Arc<Self>,
+        ask: &LeaseAsk,
+        id: u64,
+        errand: Option<Errand>,
+        told: Option<oneshot::Receiver<Dealt>>,
+    ) -> Dealt {
+        let waiting = Waiting { fleet: self, key: ask.key, id };
+        let told = match (told, errand) {
+            (Some(told), errand) => {
+                if let Some(errand) = errand {
+                    self.dispatch(errand);
+                }
+                told
+            }
+            (None, Some(errand)) => self.dispatch_detached(*ask, errand),
+            (None, None) => return untouched(ask, (self.clock)()),
+        };
+        match tokio::time::timeout(DEADLINE, told).await {
+            Ok(Ok(dealt)) => {
+                std::mem::forget(waiting);
+                dealt
+            }
+            // Patience is over. In the same moment it may have been dealt with: then what it got goes back.
+            _ => waiting.give_up().unwrap_or_else(|| untouched(ask, (self.clock)())),
+        }
+    }
+
+    fn link(&self, asked: &SharedAsk<'_>, now: Millis) -> Link {
+        if self.links.are_all_up() {
+            return Link::Up;
+        }
+        let name = CellName::new(asked.scope, asked.identifier);
+        self.links.link(self.origin.server(&name), now)
+    }
+
+    /// Runs an errand, and those that follow from it.
+    fn dispatch(self: &Arc<Self>, errand: Errand) {
+        let fleet = Arc::clone(self);
+        self.backstage.spawn(async move {
+            let mut next = Some(errand);
+            while let Some(errand) = next {
+                next = fleet.run(errand).await;
+            }
+        });
+    }
+
+    async fn run(&self, errand: Errand) -> Option<Errand> {
+        let sent = (self.clock)();
+        let answer = self.ask_twice(&errand).await;
+        let heard = (self.clock)();
+        let turn =
+            self.table.absorb(&errand, answer.as_ref().map_err(|missed| *missed), sent, heard);
+        for (tell, dealt) in turn.dealt {
+            if let Err(dealt) = tell.send(dealt) {
+                dealt.units.into_iter().for_each(|units: Units| self.table.release(units));
+            }
+        }
+        if turn.learning {
+            self.links.learning(self.origin.server(&errand.name), heard);
+        }
+        if turn.recall {
+            self.origin.announce(&News::Recall {
+                name: Arc::clone(&errand.name),
+                limit: errand.take.limit,
+            });
+        }
+        turn.next
+    }
+
+    /// The same call once more where the first was not answered: its number makes that harmless.
+    async fn ask_twice(&self, errand: &Errand) -> Result<Taken, Missed> {
+        match self.ask_once(errand).await {
+            Err(Missed::Silent) => self.ask_once(errand).await,
+            first => first,
+        }
+    }
+
+    async fn ask_once(&self, errand: &Errand) -> Result<Taken, Missed> {
+        let began = (self.clock)();
+        let answer = self.origin.take(&errand.name, &errand.take, PATIENCE).await;
+        let now = (self.clock)();
+        // A clock that rings late tells of this machine and not of Redis.
+        let late = now.since(began) > LATE_MS;
+        if answer.is_ok() || !late {
+            self.links.note(self.origin.server(&errand.name), answer.is_ok(), now);
+        }
+        answer
+    }
+
+    /// The table has no room for the cell: the answer belongs to the asker alone.
+    fn dispatch_detached(
+        self: &Arc<Self>,
+        ask: LeaseAsk,
+        errand: Errand,
+    ) -> oneshot::Receiver<Dealt> {
+        let (tell, told) = oneshot::channel();
+        let fleet = Arc::clone(self);
+        self.backstage.spawn(async move {
+            let answer = fleet.ask_twice(&errand).await;
+            let answer = answer.as_ref().map_err(|missed| *missed);
+            let _ = tell.send(fleet.table.deal_detached(&ask, answer, (fleet.clock)()));
+        });
+        told
+    }
+
+    pub fn table(&self) -> &Arc<LeaseTable<Tell>> {
+        &self.table
+    }
+
+    pub fn origin(&self) -> &Arc<dyn Origin> {
+        &self.origin
+    }
+
+    pub fn now(&self) -> Millis {
+        (self.clock)()
+    }
+}
+
+impl std::fmt::Debug for Fleet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fleet").field("table", &self.table).finish_non_exhaustive()
+    }
+}
+
+/// Nothing is known and nothing was answered.
+fn untouched(ask: &LeaseAsk, now: Millis) -> Dealt {
+    let mut outcome = State::fresh(&ask.limit).probe(&ask.limit, Cost::PEEK, now);
+    outcome.admission = Admission::NotUntil(now + 100);
+    Dealt { outcome, units: None, degraded: true, unavailable: false, at: now }
+}
+
+/// A request in the queue of a cell. Dropped, it leaves: nothing is dealt to somebody who is gone.
+struct Waiting<'a> {
+    fleet: &'a Arc<Fleet>,
+    key: crate::CellKey,
+    id: u64,
+}
+
+// === impl Waiting ===
+
+impl Waiting<'_> {
+    fn give_up(self) -> Option<Dealt> {
+        let dealt = self.fleet.table.give_up(self.key, self.id, (self.fleet.clock)());
+        std::mem::forget(self);
+        dealt
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.fleet.table.give_up(self.key, self.id, (self.fleet.clock)());
+    }
+}
+
+// === impl Gathered ===
+
+impl Gathered {
+    /// False where something was held for so long that a lease ended meanwhile.
+    pub fn is_ready(&self, now: Millis) -> bool {
+        self.hold.is_ready(now)
+    }
+
+    /// Spends what was set aside. False where a lease has ended.
+    pub fn spend(self, now: Millis) -> bool {
+        self.hold.spend(now)
+    }
+}

@@ -1,0 +1,192 @@
+//! What a node of a fleet does without being asked: says that it lives, looks after leases and links, hears news.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::{Fleet, LinkView, News};
+use crate::CellHasher;
+use crate::lease::{Errand, Link};
+
+/// The table is looked through in so many parts, each this often: all of it in 400 ms.
+const PARTS: usize = 8;
+const PART: Duration = Duration::from_millis(50);
+
+/// Often enough that a node which has just started knows of the others before it might have to share with them.
+const MEMBERS: Duration = Duration::from_millis(500);
+/// A probe that was answered so soon closes the breaker.
+const IN_TIME_MS: u64 = 5;
+
+const LINKS: Duration = Duration::from_millis(100);
+
+/// Calls at once when a table is told as a whole.
+const TOLD_AT_ONCE: usize = 256;
+
+/// What a message to all nodes and their calls take, with room for a busy machine.
+const CALL_IN: Duration = Duration::from_millis(40);
+
+/// A shutdown gives leases back for so long; what remains is in the journal.
+const CLOSE: Duration = Duration::from_secs(3);
+
+// === impl Fleet ===
+
+impl Fleet {
+    /// Runs for as long as the node does.
+    pub async fn keep(self: Arc<Self>) {
+        tokio::join!(self.look_after_leases(), self.count_members(), self.look_after_links());
+    }
+
+    async fn look_after_leases(self: &Arc<Self>) {
+        let mut ticks = interval(PART);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut part = 0;
+        loop {
+            ticks.tick().await;
+            let errands = self.table.tick(part, PARTS, self.now());
+            part = (part + 1) % PARTS;
+            for errand in errands {
+                self.dispatch(errand);
+            }
+        }
+    }
+
+    async fn count_members(self: &Arc<Self>) {
+        let mut ticks = interval(MEMBERS);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            if let Ok(nodes) = self.origin.members().await {
+                self.table.set_nodes(nodes);
+            }
+        }
+    }
+
+    async fn look_after_links(self: &Arc<Self>) {
+        let mut ticks = interval(LINKS);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut taught = vec![false; self.origin.servers()];
+        loop {
+            ticks.tick().await;
+            taught.resize(self.origin.servers(), false);
+            for (server, taught) in taught.iter_mut().enumerate() {
+                self.look_after_link(server, taught).await;
+            }
+        }
+    }
+
+    /// A server that is away is asked whether it is back; one that lost its history is told ours.
+    async fn look_after_link(self: &Arc<Self>, server: usize, taught: &mut bool) {
+        let connected = self.origin.is_connected(server);
+        self.links.connected(server, connected, self.now());
+        if !connected {
+            return;
+        }
+        let began = self.now();
+        let Ok(learning) = self.origin.probe(server).await else {
+            self.links.hangs(server);
+            return;
+        };
+        // A server that takes longer than a request may is as good as away for requests.
+        let in_time = self.now().since(began) <= IN_TIME_MS;
+        let recovered = in_time && self.links.recovered(server);
+        if learning {
+            self.links.learning(server, self.now());
+        }
+        if recovered || (learning && !*taught) {
+            let errands = self.table.assert_all(|name, _| self.origin.server(name) == server);
+            self.run_all(errands).await;
+        }
+        *taught = learning;
+    }
+
+    async fn run_all(self: &Arc<Self>, errands: Vec<Errand>) {
+        let mut under_way = JoinSet::new();
+        for errand in errands {
+            if under_way.len() >= TOLD_AT_ONCE {
+                under_way.join_next().await;
+            }
+            let fleet = Arc::clone(self);
+            under_way.spawn(async move {
+                if let Some(next) = fleet.run(errand).await {
+                    fleet.dispatch(next);
+                }
+            });
+        }
+        while under_way.join_next().await.is_some() {}
+    }
+
+    /// News from another node.
+    pub fn hear(self: &Arc<Self>, news: &News, hasher: &CellHasher) {
+        match news {
+            News::Recall { name, limit } => {
+                let key = hasher.scope(&name.scope).cell(&name.identifier, limit);
+                if let Some(errand) = self.table.recall(key, self.now()) {
+                    self.dispatch(errand);
+                }
+            }
+            News::Reset { scope, identifier } => self.forget(scope, identifier.as_deref()),
+            News::Changed => {}
+        }
+    }
+
+    /// Counters were set back: what is remembered of them is void, and leases return.
+    fn forget(self: &Arc<Self>, scope: &crate::Scope, identifier: Option<&str>) {
+        let errands = self.table.forget_where(self.now(), |name| {
+            *name.scope == *scope && identifier.is_none_or(|one| *one == *name.identifier)
+        });
+        for errand in errands {
+            self.dispatch(errand);
+        }
+    }
+
+    /// Asks every node to give back what it holds of a cell and does not need, and waits until they had time to:
+    /// who looks at a counter wants to see what was spent and not what is lent.
+    pub async fn call_in(
+        self: &Arc<Self>,
+        scope: &Arc<crate::Scope>,
+        identifier: &str,
+        cell: &crate::CellAsk,
+    ) {
+        let name = Arc::new(crate::CellName::new(scope, identifier));
+        self.origin.announce(&News::Recall { name, limit: cell.limit });
+        if let Some(errand) = self.table.recall(cell.key, self.now()) {
+            self.dispatch(errand);
+        }
+        let _ = tokio::time::timeout(CALL_IN, std::future::pending::<()>()).await;
+    }
+
+    /// Sets counters back, everywhere.
+    pub async fn reset(
+        self: &Arc<Self>,
+        scope: &Arc<crate::Scope>,
+        identifier: Option<&str>,
+    ) -> Result<u64, crate::OriginError> {
+        let resetting = self.origin.reset(scope, identifier).await;
+        let reset = resetting.map_err(|_| crate::OriginError::new("redis did not answer"))?;
+        self.forget(scope, identifier);
+        let identifier = identifier.map(Into::into);
+        self.origin.announce(&News::Reset { scope: Arc::clone(scope), identifier });
+        Ok(reset)
+    }
+
+    pub fn links(&self) -> Vec<LinkView> {
+        let now = self.now();
+        (0..self.origin.servers()).map(|server| self.links.view(server, now)).collect()
+    }
+
+    pub fn is_degraded(&self) -> bool {
+        !self.links.are_all_up() && self.links().iter().any(|view| view.link != Link::Up)
+    }
+
+    /// Gives every lease back and leaves.
+    pub async fn close(self: &Arc<Self>) {
+        let errands = self.table.close(self.now());
+        let closing = async {
+            self.run_all(errands).await;
+            let _ = self.origin.leave().await;
+        };
+        let _ = tokio::time::timeout(CLOSE, closing).await;
+    }
+}

@@ -1,0 +1,393 @@
+//! One shared cell on one node: what it was lent, what it spent of that, what it last heard, and who waits.
+//! Every function is called under the lock of the cell's shard.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tollkeeper_core::{
+    Admission, Algorithm, Boot, Cost, Limit, Millis, Outcome, State, Take, Totals,
+};
+
+use super::pace::Pace;
+use super::sight::Sight;
+use super::{CellName, Dealt, LeaseAsk, Link, Stage, Units};
+use crate::CellKey;
+
+/// Who may wait on one cell. Beyond it an ask is refused: the origin has not answered for too long already.
+pub(super) const WAITERS_MAX: usize = 4096;
+
+#[allow(clippy::struct_excessive_bools, reason = "each is a debt of its own, not one state")]
+#[derive(Debug)]
+pub(super) struct LeaseCell<W> {
+    pub(super) key: CellKey,
+    pub(super) name: Arc<CellName>,
+    /// The terms under which the lease in hand was granted.
+    pub(super) limit: Limit,
+    pub(super) win: u64,
+    pub(super) totals: Totals,
+    /// Of these the origin is known to have heard.
+    pub(super) acked: Totals,
+    /// An answer was heard in this window: until then the origin may know more of us than we do.
+    pub(super) adopted: bool,
+    /// No answer was ever heard: this cell may have been forgotten before, and what its boot did then is only known to
+    /// the origin. Totals that do not contain it would be merged with it, and be lost.
+    pub(super) strange: bool,
+    /// Of what is held, so many units wait for a decision.
+    pub(super) aside: u64,
+    /// Counts leases: what was set aside in one that is over has been counted as spent.
+    pub(super) lease: u64,
+    /// From here on nothing is spent from the lease.
+    pub(super) lapse: Millis,
+    /// Units of the lease that are not free yet, by the moment they are.
+    pub(super) dated: VecDeque<(Millis, u64)>,
+    pub(super) last_lent: u64,
+    pub(super) seen: Option<Seen>,
+    pub(super) pace: Pace,
+    pub(super) again_at: Millis,
+    pub(super) refusals: u32,
+    pub(super) flight: Option<Flight>,
+    pub(super) waiters: VecDeque<Waiter<W>>,
+    /// What is written of this lease in the journal: units below it may be spent.
+    pub(super) ceiling: u64,
+    pub(super) answered: Millis,
+    pub(super) spent_at: Millis,
+    /// The origin lost its history, and was not yet heard to know ours.
+    pub(super) owes: bool,
+    /// Where windows slide, what was done in the one before still counts: its start and our totals.
+    pub(super) before: Option<(u64, Totals)>,
+    /// That too was not yet told. It goes first.
+    pub(super) owes_before: bool,
+    /// The newest reading of the origin's clock when the cell was made.
+    pub(super) born: Sight,
+    /// The share of this node while the origin is away.
+    pub(super) share: Option<State>,
+}
+
+/// A copy of the origin's counters.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub(super) state: State,
+    /// Lent to others.
+    pub(super) elsewhere: u64,
+    pub(super) sight: Sight,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flight {
+    pub(super) take: Take,
+    /// Whose need it carries.
+    pub(super) waiter: Option<u64>,
+    /// It left after history was lost: who answers it knows ours.
+    pub(super) pays: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Waiter<W> {
+    pub(super) id: u64,
+    pub(super) ask: LeaseAsk,
+    pub(super) tell: W,
+    /// Calls that were made for it.
+    pub(super) rounds: u32,
+}
+
+/// What a cell says at once.
+#[derive(Debug)]
+pub(super) enum First {
+    Dealt(Dealt),
+    Wait,
+}
+
+/// What makes a call complete, from the table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sender {
+    pub(super) boot: Boot,
+    pub(super) seq: u64,
+    pub(super) nodes: u64,
+    /// The newest reading of the origin's clock, for cells that have none.
+    pub(super) sight: Sight,
+}
+
+// === impl LeaseCell ===
+
+impl<W> LeaseCell<W> {
+    pub(super) fn new(key: CellKey, name: Arc<CellName>, limit: Limit, born: Sight) -> Self {
+        Self {
+            key,
+            name,
+            limit,
+            win: 0,
+            totals: Totals::default(),
+            acked: Totals::default(),
+            adopted: false,
+            strange: true,
+            aside: 0,
+            lease: 0,
+            lapse: Millis(0),
+            dated: VecDeque::new(),
+            last_lent: 0,
+            seen: None,
+            pace: Pace::default(),
+            again_at: Millis(0),
+            refusals: 0,
+            flight: None,
+            waiters: VecDeque::new(),
+            ceiling: 0,
+            answered: Millis(0),
+            spent_at: Millis(0),
+            owes: false,
+            before: None,
+            owes_before: false,
+            born,
+            share: None,
+        }
+    }
+
+    /// The first look at an ask.
+    pub(super) fn look(&mut self, ask: &LeaseAsk, link: Link, nodes: u64, now: Millis) -> First {
+        self.pass_time(now);
+        if let Some(dealt) = self.impossible(ask, now) {
+            return First::Dealt(dealt);
+        }
+        let cost = ask.cost.get();
+        if cost > 0 && self.waiters.is_empty() && self.covers(&ask.limit) && cost <= self.ready() {
+            return First::Dealt(self.spend(ask, now));
+        }
+        if link != Link::Up {
+            return First::Dealt(self.without_origin(ask, link, nodes, now));
+        }
+        if let Some(dealt) = self.remembered(ask, now) {
+            return First::Dealt(dealt);
+        }
+        if self.waiters.len() >= WAITERS_MAX {
+            return First::Dealt(self.unheard(ask, now));
+        }
+        First::Wait
+    }
+
+    /// Ends what time ends: a lease at its lapse, the wait of dated units.
+    pub(super) fn pass_time(&mut self, now: Millis) {
+        while self.dated.front().is_some_and(|(at, _)| *at <= now) {
+            self.dated.pop_front();
+        }
+        if now >= self.lapse && self.totals.held() > 0 {
+            self.end_lease();
+        }
+    }
+
+    /// Nothing is spent from it any more. It is given back with the next call; a bucket's counts as
+    /// spent, because the origin writes it off by itself.
+    fn end_lease(&mut self) {
+        self.totals.used += self.aside;
+        (self.aside, self.lease) = (0, self.lease + 1);
+        match self.limit.algorithm {
+            Algorithm::TokenBucket { .. } => self.totals.used += self.totals.held(),
+            _ => self.totals.returned += self.totals.held(),
+        }
+        self.dated.clear();
+    }
+
+    /// Gives back all that is held, with the next call.
+    pub(super) fn hand_back(&mut self) {
+        self.totals.returned += self.totals.held().saturating_sub(self.aside);
+        self.dated.clear();
+    }
+
+    /// What may be spent now.
+    pub(super) fn ready(&self) -> u64 {
+        let dated: u64 = self.dated.iter().map(|(_, units)| units).sum();
+        self.totals.held().saturating_sub(self.aside + dated)
+    }
+
+    /// Is the lease still the one that these were set aside in?
+    pub(super) fn keeps_lease(&self, units: &Units) -> bool {
+        matches!(units.stage, Stage::Aside { lease } if lease == self.lease)
+    }
+
+    /// And may it still be spent from?
+    pub(super) fn keeps(&self, units: &Units, now: Millis) -> bool {
+        self.keeps_lease(units) && now < self.lapse
+    }
+
+    /// A lease of a larger limit is not for an ask with a smaller one.
+    pub(super) fn covers(&self, limit: &Limit) -> bool {
+        self.limit.quota <= limit.quota && self.limit.ceiling() <= limit.ceiling()
+    }
+
+    pub(super) fn sight(&self) -> Sight {
+        self.seen.as_ref().map_or(self.born, |seen| seen.sight)
+    }
+
+    pub(super) fn spend(&mut self, ask: &LeaseAsk, now: Millis) -> Dealt {
+        let units = ask.cost.get();
+        self.note_spending(units, now);
+        let stage = if ask.bundled {
+            self.aside += units;
+            Stage::Aside { lease: self.lease }
+        } else {
+            self.totals.used += units;
+            Stage::Spent
+        };
+        let units = Units { key: self.key, units, stage };
+        self.admitted(ask, Some(units), self.origin_time(now))
+    }
+
+    pub(super) fn note_spending(&mut self, units: u64, now: Millis) {
+        let width = width_of(&self.limit, now);
+        let win = if self.win > 0 { self.win } else { now.0 - now.0 % width };
+        self.pace.turn_to(win, width);
+        self.pace.spend(units);
+        self.spent_at = now;
+    }
+
+    /// The answer to an ask that has its units.
+    pub(super) fn admitted(&self, ask: &LeaseAsk, units: Option<Units>, at: Millis) -> Dealt {
+        let mut outcome = self.standing(&ask.limit, Cost::PEEK, at);
+        outcome.admission = Admission::Admitted;
+        Dealt { outcome, units, degraded: false, unavailable: false, at }
+    }
+
+    /// How the cell stands at a moment of the origin's clock, by what was last heard and what is in hand.
+    pub(super) fn standing(&self, limit: &Limit, cost: Cost, at: Millis) -> Outcome {
+        let mut outcome = match &self.seen {
+            Some(seen) => seen.state.probe(limit, cost, at),
+            None => State::fresh(limit).probe(limit, cost, at),
+        };
+        outcome.remaining = outcome.remaining.saturating_add(self.ready()).min(outcome.limit);
+        outcome
+    }
+
+    /// The origin's time, as far as this node knows it; never later than it is.
+    pub(super) fn origin_time(&self, now: Millis) -> Millis {
+        self.sight().at(now)
+    }
+
+    /// A cost above the limit never passes, and nobody need be asked.
+    fn impossible(&self, ask: &LeaseAsk, now: Millis) -> Option<Dealt> {
+        if ask.cost.get() <= ask.limit.ceiling() {
+            return None;
+        }
+        let at = self.origin_time(now);
+        let mut outcome = self.standing(&ask.limit, Cost::PEEK, at);
+        outcome.admission = Admission::Never;
+        Some(refusal(outcome, at))
+    }
+
+    /// A refusal that needs no call: because units in hand have a date, or because the origin has said so
+    /// and its counters cannot have changed to the better yet.
+    pub(super) fn remembered(&self, ask: &LeaseAsk, now: Millis) -> Option<Dealt> {
+        let cost = ask.cost.get();
+        if cost == 0 || !self.waiters.is_empty() {
+            return None;
+        }
+        let seen = self.seen.as_ref()?;
+        let at = self.origin_time(now);
+        let mut outcome = self.standing(&ask.limit, ask.cost, at);
+        let refused = !seen.state.probe(&ask.limit, ask.cost, at).admitted();
+        // Dates of a lease under a smaller limit say nothing of what is free under a larger one.
+        let dated = self.limit == ask.limit || (refused && self.covers(&ask.limit));
+        if let Some(free_at) = self.free_at(cost).filter(|_| dated) {
+            outcome.admission = Admission::NotUntil(at + free_at.since(now));
+            return Some(refusal(outcome, at));
+        }
+        (refused && now < self.again_at).then(|| refusal(outcome, at))
+    }
+
+    /// What was heard is void: the counters were set back.
+    pub(super) fn forget_copy(&mut self) {
+        (self.again_at, self.refusals) = (Millis(0), 0);
+        if let Some(seen) = &mut self.seen {
+            seen.state = State::fresh(&self.limit);
+        }
+    }
+
+    /// When dated units make up the cost.
+    pub(super) fn free_at(&self, cost: u64) -> Option<Millis> {
+        if self.dated.is_empty() || self.totals.held().saturating_sub(self.aside) < cost {
+            return None;
+        }
+        let mut ready = self.ready();
+        self.dated.iter().find_map(|(at, units)| {
+            ready += units;
+            (ready >= cost).then_some(*at)
+        })
+    }
+
+    /// The origin did not answer: refused, whatever is free, because it may have been heard.
+    pub(super) fn unheard(&self, ask: &LeaseAsk, now: Millis) -> Dealt {
+        /// By then the next call has an answer, or the breaker is open.
+        const SOON_MS: u64 = 100;
+        let at = self.origin_time(now);
+        let mut outcome = self.standing(&ask.limit, Cost::PEEK, at);
+        outcome.admission = Admission::NotUntil(at + SOON_MS);
+        Dealt { degraded: true, ..refusal(outcome, at) }
+    }
+
+    /// A new window: totals begin again.
+    pub(super) fn open_window(&mut self, win: u64, now: Millis) {
+        let width = width_of(&self.limit, now);
+        self.pace.turn_to(win, width);
+        let slides = matches!(self.limit.algorithm, Algorithm::SlidingWindow(_));
+        let next = slides && win == self.win + width && self.totals != Totals::default();
+        self.before = next.then_some((self.win, self.totals));
+        // What was not told of the window that is over must be told still.
+        self.owes_before = next && (self.owes || self.untold() > 0);
+        self.win = win;
+        (self.totals, self.acked) = (Totals::default(), Totals::default());
+        self.dated.clear();
+        (self.aside, self.lease) = (0, self.lease + 1);
+        (self.adopted, self.ceiling, self.last_lent) = (false, 0, 0);
+        self.share = None;
+    }
+
+    /// May it be forgotten? Only when the origin knows all of it that still counts.
+    pub(super) fn is_idle(&self, now: Millis) -> bool {
+        let told = self.acked == self.totals || !self.counts_at(now);
+        let asked = self.flight.is_some() || !self.waiters.is_empty();
+        !asked && !self.owes && !self.owes_before && self.totals.held() == 0 && told
+    }
+
+    /// Would it be missed, if the origin lost its history now? Nobody else knows what this node spent.
+    pub(super) fn is_history(&self, now: Millis) -> bool {
+        let passed = now.since(self.spent_at);
+        match self.limit.algorithm {
+            Algorithm::FixedWindow(_) | Algorithm::SlidingWindow(_) => {
+                let spent = self.totals != Totals::default() || self.before.is_some();
+                spent && self.counts_at(now)
+            }
+            Algorithm::SlidingLog(width) => passed <= width.millis(),
+            Algorithm::TokenBucket { width, capacity } => {
+                let full = u128::from(width.millis()) * u128::from(capacity.get());
+                u128::from(passed) * u128::from(self.limit.quota.get()) <= full
+            }
+        }
+    }
+
+    /// Could what it did still matter to anybody?
+    fn counts_at(&self, now: Millis) -> bool {
+        let at = self.sight().at(now);
+        let (start, _) = self.limit.window_at(at);
+        match self.limit.algorithm {
+            Algorithm::FixedWindow(_) => start.0 <= self.win,
+            Algorithm::SlidingWindow(width) => start.0 <= self.win + width.millis(),
+            _ => true,
+        }
+    }
+}
+
+/// A plain no.
+pub(super) fn refusal(outcome: Outcome, at: Millis) -> Dealt {
+    Dealt { outcome, units: None, degraded: false, unavailable: false, at }
+}
+
+/// The width of a limit's window, in milliseconds.
+pub(super) fn width_of(limit: &Limit, now: Millis) -> u64 {
+    match limit.algorithm {
+        Algorithm::FixedWindow(window) => {
+            let (start, end) = window.bounds(now);
+            end.since(start).max(1)
+        }
+        Algorithm::SlidingWindow(width)
+        | Algorithm::SlidingLog(width)
+        | Algorithm::TokenBucket { width, .. } => width.millis(),
+    }
+}

@@ -1,0 +1,96 @@
+//! The origin is away, or has lost its history: what a limit does then is its policy.
+
+use tollkeeper_core::{Admission, Algorithm, Cost, Limit, Millis, Quota, State};
+
+use super::cell::LeaseCell;
+use super::{Dealt, LeaseAsk, Link, OnOutage, Stage, Units};
+
+// === impl LeaseCell ===
+
+impl<W> LeaseCell<W> {
+    /// Decides alone. What it admits is counted, and told when the origin is back.
+    ///
+    /// An origin that is learning is back in a second or two, and what it does not know yet may be all that there was: a
+    /// share of it would be guessed. Then `share` refuses.
+    pub(super) fn without_origin(
+        &mut self,
+        ask: &LeaseAsk,
+        link: Link,
+        nodes: u64,
+        now: Millis,
+    ) -> Dealt {
+        let at = self.origin_time(now);
+        let mut outcome = self.standing(&ask.limit, Cost::PEEK, at);
+        if ask.cost == Cost::PEEK {
+            return Dealt { outcome, units: None, degraded: true, unavailable: false, at };
+        }
+        let mut unavailable = false;
+        match ask.on_outage {
+            OnOutage::Allow => outcome.admission = Admission::Admitted,
+            OnOutage::Deny => {
+                outcome.admission = Admission::NotUntil(at + 1000);
+                unavailable = true;
+            }
+            OnOutage::Share if link == Link::Learning => {
+                outcome.admission = Admission::NotUntil(at + 1000);
+            }
+            OnOutage::Share => outcome = self.share_of(ask, nodes, at),
+        }
+        let mut held = None;
+        if outcome.admitted() {
+            self.turn_alone(ask, at, now);
+            self.totals.plain += ask.cost.get();
+            self.note_spending(ask.cost.get(), now);
+            held = Some(Units { key: self.key, units: ask.cost.get(), stage: Stage::Spent });
+        }
+        Dealt { outcome, units: held, degraded: true, unavailable, at }
+    }
+
+    /// This node's part: of what was left when the origin was last heard in this window, else of the limit.
+    fn share_of(&mut self, ask: &LeaseAsk, nodes: u64, at: Millis) -> tollkeeper_core::Outcome {
+        let nodes = nodes.max(1);
+        let (start, _) = ask.limit.window_at(at);
+        let known = self.seen.as_ref().filter(|_| start.0 == self.win && self.win > 0);
+        let whole = match known {
+            Some(seen) => seen.state.probe(&ask.limit, Cost::PEEK, at).remaining,
+            None => ask.limit.quota.get(),
+        };
+        // One at least: an outage must not turn a small limit into a ban.
+        let part = scaled(&ask.limit, (whole / nodes).max(u64::from(whole > 0)), nodes);
+        let state = self.share.take().unwrap_or_else(|| State::fresh(&part));
+        let (mut outcome, next) = state.spend(&part, ask.cost, at);
+        self.share = Some(next);
+        if outcome.admission == Admission::Never && ask.cost.get() <= ask.limit.ceiling() {
+            outcome.admission = Admission::NotUntil(outcome.reset.max(at + 1000));
+        }
+        outcome.limit = ask.limit.ceiling();
+        outcome
+    }
+
+    /// Counts in the window of the moment, as far as the node knows it.
+    fn turn_alone(&mut self, ask: &LeaseAsk, at: Millis, now: Millis) {
+        let (start, _) = ask.limit.window_at(at);
+        let windowed = !matches!(
+            ask.limit.algorithm,
+            Algorithm::TokenBucket { .. } | Algorithm::SlidingLog(_)
+        );
+        if windowed && start.0 > self.win {
+            let share = self.share.take();
+            self.limit = ask.limit;
+            self.open_window(start.0, now);
+            self.share = share;
+        }
+    }
+}
+
+/// The same limit with another quota; a bucket's burst is shared out like its rate.
+fn scaled(limit: &Limit, quota: u64, nodes: u64) -> Limit {
+    let quota = Quota::new(quota).unwrap_or(limit.quota);
+    match limit.algorithm {
+        Algorithm::TokenBucket { width, capacity } => {
+            let burst = Quota::new((capacity.get() / nodes).max(1));
+            Limit::token_bucket(quota, width, burst)
+        }
+        _ => Limit { quota, ..*limit },
+    }
+}

@@ -1,0 +1,365 @@
+//! All shared cells of one node, sharded and bounded. It decides what can be decided at once, says which
+//! calls must be made, and deals their answers out. It never makes a call itself.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tollkeeper_core::{Boot, Limit, Millis, Stand, Taken, Totals};
+
+use super::absorb::Dealing;
+use super::cell::{First, LeaseCell, Sender, Waiter};
+use super::sight::Sight;
+use super::{CellName, Consistency, Dealt, Errand, LeaseAsk, Link, Missed, Near, Units};
+use crate::CellKey;
+use crate::sync::{AtomicU64, Mutex, Ordering, lock};
+
+mod chores;
+mod detached;
+mod marks;
+
+const SHARDS: usize = 64;
+
+/// Cells that are looked at for one that can make room.
+const SAMPLE: usize = 8;
+
+/// What the journal keeps of a lease: below the ceiling units may have been spent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseMark {
+    pub name: Arc<CellName>,
+    pub limit: Limit,
+    pub win: u64,
+    pub totals: Totals,
+    pub ceiling: u64,
+    /// By the node's clock. Later it must not be given back: a bucket's has been written off by then, and a
+    /// log's forgotten, so that it would be free twice.
+    pub lapse: Millis,
+}
+
+/// Where ceilings are written, before the units below them are spent.
+pub trait Ceilings: Send + Sync + 'static {
+    fn raise(&self, mark: LeaseMark);
+}
+
+pub struct LeaseTable<W> {
+    shards: Box<[Mutex<Shard<W>>]>,
+    room: usize,
+    boot: Boot,
+    seq: AtomicU64,
+    waiter: AtomicU64,
+    nodes: AtomicU64,
+    sight: Mutex<Option<Sight>>,
+    ceilings: Option<Arc<dyn Ceilings>>,
+    counters: Counters,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    waited: AtomicU64,
+    near: AtomicU64,
+    detached: AtomicU64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeaseStats {
+    pub cells: usize,
+    /// Asks that were decided at once.
+    pub near: u64,
+    /// Asks that waited for the origin.
+    pub waited: u64,
+    /// Asks that found the table full.
+    pub detached: u64,
+}
+
+/// What follows from an answer.
+#[derive(Debug)]
+pub struct Turn<W> {
+    pub dealt: Vec<(W, Dealt)>,
+    pub next: Option<Errand>,
+    /// Others hold what this cell lacks: they should be asked for it.
+    pub recall: bool,
+    pub learning: bool,
+}
+
+type Shard<W> = HashMap<CellKey, LeaseCell<W>, BuildHasherDefault<Hashed>>;
+
+/// A cell's key is a keyed hash already.
+#[derive(Default)]
+struct Hashed(u64);
+
+// === impl LeaseTable ===
+
+impl<W> LeaseTable<W> {
+    pub fn new(cells_max: usize, boot: Boot) -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::new(Shard::default())).collect(),
+            room: (cells_max / SHARDS).max(1),
+            boot,
+            seq: AtomicU64::new(1),
+            waiter: AtomicU64::new(1),
+            nodes: AtomicU64::new(1),
+            sight: Mutex::new(None),
+            ceilings: None,
+            counters: Counters::default(),
+        }
+    }
+
+    #[must_use]
+    pub fn keeping(self, ceilings: Arc<dyn Ceilings>) -> Self {
+        Self { ceilings: Some(ceilings), ..self }
+    }
+
+    /// How many nodes share the cells, as far as anybody knows.
+    pub fn set_nodes(&self, nodes: u64) {
+        self.nodes.store(nodes.max(1), Ordering::Relaxed);
+    }
+
+    pub fn nodes(&self) -> u64 {
+        self.nodes.load(Ordering::Relaxed)
+    }
+
+    pub fn boot(&self) -> Boot {
+        self.boot
+    }
+
+    /// The first look. `name` is only called for a cell that is new here; `tell` only for an ask that waits.
+    pub fn near(
+        &self,
+        ask: &LeaseAsk,
+        name: impl FnOnce() -> CellName,
+        tell: impl FnOnce(u64) -> W,
+        link: Link,
+        now: Millis,
+    ) -> Near {
+        let mut shard = lock(self.shard(ask.key));
+        if !shard.contains_key(&ask.key) && shard.len() >= self.room && !make_room(&mut shard, now)
+        {
+            drop(shard);
+            return self.detached(ask, name(), link, now);
+        }
+        let cell = match shard.entry(ask.key) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let born = lock(&self.sight).unwrap_or_else(|| Sight::guess(now));
+                entry.insert(LeaseCell::new(ask.key, Arc::new(name()), ask.limit, born))
+            }
+        };
+        if ask.consistency == Consistency::Fast {
+            let near = self.near_fast(cell, ask, link, now);
+            return near;
+        }
+        match cell.look(ask, link, self.nodes(), now) {
+            First::Dealt(dealt) => {
+                self.counters.near.fetch_add(1, Ordering::Relaxed);
+                self.mark(cell);
+                let low = dealt.units.is_some() && link == Link::Up && cell.runs_low(now);
+                Near::Dealt(dealt, low.then(|| self.send(cell, now)))
+            }
+            First::Wait => {
+                self.counters.waited.fetch_add(1, Ordering::Relaxed);
+                let id = self.waiter.fetch_add(1, Ordering::Relaxed);
+                cell.waiters.push_back(Waiter { id, ask: *ask, tell: tell(id), rounds: 0 });
+                let errand = cell.flight.is_none().then(|| self.send(cell, now));
+                Near::Waits(id, errand)
+            }
+        }
+    }
+
+    fn near_fast(&self, cell: &mut LeaseCell<W>, ask: &LeaseAsk, link: Link, now: Millis) -> Near {
+        self.counters.near.fetch_add(1, Ordering::Relaxed);
+        if link != Link::Up {
+            return Near::Dealt(cell.without_origin(ask, link, self.nodes(), now), None);
+        }
+        let last_words = cell.turn_fast(ask, now).then(|| self.tell(cell));
+        let dealt = cell.decide_fast(ask, self.nodes(), now);
+        let first = cell.seen.is_none() && cell.flight.is_none() && cell.untold() > 0;
+        let stale = !dealt.outcome.admitted() && cell.copy_is_stale(now);
+        let due = last_words.is_none()
+            && (first || stale || cell.must_tell(&ask.limit, self.nodes(), now));
+        Near::Dealt(dealt, last_words.or_else(|| due.then(|| self.tell(cell))))
+    }
+
+    /// The answer to an errand, or that there was none.
+    pub fn absorb(
+        &self,
+        errand: &Errand,
+        answer: Result<&Taken, Missed>,
+        sent: Millis,
+        heard: Millis,
+    ) -> Turn<W> {
+        let mut turn = Turn { dealt: Vec::new(), next: None, recall: false, learning: false };
+        if let Ok(taken) = answer {
+            *lock(&self.sight) = Some(Sight { origin: taken.now, sent, heard });
+            turn.learning = taken.stand == Stand::Learning;
+            turn.recall = taken.recall;
+        }
+        let mut shard = lock(self.shard(errand.key));
+        let Some(cell) = shard.get_mut(&errand.key) else { return turn };
+        let ours = cell.flight.is_some_and(|flight| flight.take.seq == errand.take.seq);
+        if !ours {
+            return turn;
+        }
+        let mut dealing: Dealing<W> = Vec::new();
+        match answer {
+            Ok(taken) => cell.absorb(taken, sent, heard, &mut dealing),
+            Err(_) => cell.miss(heard, &mut dealing),
+        }
+        match answer {
+            // What is not in the journal cannot be given back by the next process.
+            Ok(taken) if taken.lent > 0 => self.note(cell),
+            _ => self.mark(cell),
+        }
+        if answer.is_ok() && !turn.learning && !cell.waiters.is_empty() {
+            turn.next = Some(self.send(cell, heard));
+        } else if answer.is_ok()
+            && (cell.owes_before || cell.must_tell(&cell.limit, self.nodes(), heard))
+        {
+            // What was spent while the call was under way, or in a window that its answer ended.
+            turn.next = Some(self.tell(cell));
+        }
+        turn.dealt = dealing;
+        turn
+    }
+
+    /// The same call once more: what it did the first time, if it did, is in its answer.
+    pub fn still_wanted(&self, errand: &Errand) -> bool {
+        let shard = lock(self.shard(errand.key));
+        shard
+            .get(&errand.key)
+            .is_some_and(|cell| cell.flight.is_some_and(|f| f.take.seq == errand.take.seq))
+    }
+
+    /// An asker whose patience is over. `None` when it has been dealt with already.
+    pub fn give_up(&self, key: CellKey, waiter: u64, now: Millis) -> Option<Dealt> {
+        let mut shard = lock(self.shard(key));
+        let cell = shard.get_mut(&key)?;
+        let at = cell.waiters.iter().position(|one| one.id == waiter)?;
+        let gone = cell.waiters.remove(at)?;
+        Some(cell.unheard(&gone.ask, now))
+    }
+
+    /// Spends all that was set aside for one decision, or gives all of it back: false where some of it was set
+    /// aside in a lease that is over by now.
+    pub fn settle(&self, all: &[Units], now: Millis) -> bool {
+        let mut order: SmallVec<[usize; 4]> = SmallVec::new();
+        order.extend(all.iter().filter(|units| units.is_aside()).map(|units| place_of(units.key)));
+        order.sort_unstable();
+        order.dedup();
+        let mut held: SmallVec<[_; 4]> = order.iter().map(|at| lock(&self.shards[*at])).collect();
+        let place = |key| order.binary_search(&place_of(key)).unwrap_or(0);
+        let whole = all.iter().filter(|units| units.is_aside()).all(|units| {
+            held[place(units.key)].get(&units.key).is_some_and(|cell| cell.keeps(units, now))
+        });
+        for units in all.iter().filter(|units| units.is_aside()) {
+            let cell = held[place(units.key)].get_mut(&units.key);
+            if let Some(cell) = cell.filter(|cell| cell.keeps_lease(units)) {
+                cell.aside = cell.aside.saturating_sub(units.units);
+                cell.totals.used += if whole { units.units } else { 0 };
+            }
+        }
+        whole
+    }
+
+    /// Can these still be spent?
+    pub fn keeps(&self, units: &Units, now: Millis) -> bool {
+        !units.is_aside()
+            || lock(self.shard(units.key))
+                .get(&units.key)
+                .is_some_and(|cell| cell.keeps(units, now))
+    }
+
+    /// Gives back what was set aside and not spent.
+    pub fn release(&self, units: Units) {
+        if !units.is_aside() {
+            return;
+        }
+        let mut shard = lock(self.shard(units.key));
+        if let Some(cell) = shard.get_mut(&units.key).filter(|cell| cell.keeps_lease(&units)) {
+            cell.aside = cell.aside.saturating_sub(units.units);
+        }
+    }
+
+    /// How a cell stands for an ask: refused where that is remembered, else what is left. `None` where nothing is known.
+    pub fn standing(&self, ask: &LeaseAsk, now: Millis) -> Option<Dealt> {
+        let shard = lock(self.shard(ask.key));
+        let cell = shard.get(&ask.key)?;
+        if cell.ready() >= ask.cost.get() && cell.covers(&ask.limit) && now < cell.lapse {
+            return Some(cell.admitted(ask, None, cell.origin_time(now)));
+        }
+        let refused = cell.remembered(ask, now);
+        Some(refused.unwrap_or_else(|| cell.admitted(ask, None, cell.origin_time(now))))
+    }
+
+    pub fn stats(&self) -> LeaseStats {
+        LeaseStats {
+            cells: self.shards.iter().map(|shard| lock(shard).len()).sum(),
+            near: self.counters.near.load(Ordering::Relaxed),
+            waited: self.counters.waited.load(Ordering::Relaxed),
+            detached: self.counters.detached.load(Ordering::Relaxed),
+        }
+    }
+
+    fn send(&self, cell: &mut LeaseCell<W>, now: Millis) -> Errand {
+        let take = cell.depart(&self.sender(now), now);
+        Errand { key: cell.key, name: Arc::clone(&cell.name), take, detached: None }
+    }
+
+    fn tell(&self, cell: &mut LeaseCell<W>) -> Errand {
+        let take = cell.report(&self.sender(Millis(0)));
+        Errand { key: cell.key, name: Arc::clone(&cell.name), take, detached: None }
+    }
+
+    fn sender(&self, now: Millis) -> Sender {
+        Sender {
+            boot: self.boot,
+            seq: self.seq.fetch_add(1, Ordering::Relaxed),
+            nodes: self.nodes(),
+            sight: lock(&self.sight).unwrap_or_else(|| Sight::guess(now)),
+        }
+    }
+
+    fn shard(&self, key: CellKey) -> &Mutex<Shard<W>> {
+        &self.shards[place_of(key)]
+    }
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "a remainder below 64")]
+fn place_of(key: CellKey) -> usize {
+    (key.subject % SHARDS as u64) as usize
+}
+
+/// Forgets one idle cell of a few that are looked at.
+fn make_room<W>(shard: &mut Shard<W>, now: Millis) -> bool {
+    let idle = shard.values().take(SAMPLE * 8).filter(|cell| cell.is_idle(now));
+    let Some(key) = idle.min_by_key(|cell| cell.spent_at).map(|cell| cell.key) else {
+        return false;
+    };
+    shard.remove(&key).is_some()
+}
+
+impl<W> fmt::Debug for LeaseTable<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeaseTable").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
+
+// === impl Hashed ===
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = self.0.rotate_left(1) ^ word;
+    }
+}

@@ -1,0 +1,150 @@
+//! What a healthy fleet costs and misses: calls per ask, and units that one node with all the traffic would have admitted.
+
+use tollkeeper_core::{Limit, Quota, Width, Window};
+use tollkeeper_testkit::fleet::{Findings, Plan, run};
+
+/// The simulator's pace: above it a case takes seconds.
+const RATE_MAX: u64 = 12_000;
+
+/// One point of the grid. The load is in thousandths of the limit.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    kind: &'static str,
+    nodes: usize,
+    quota: u64,
+    width: u64,
+    load: u64,
+    bursts: bool,
+}
+
+// === impl Case ===
+
+impl Case {
+    fn limit(&self) -> Limit {
+        let (quota, width) =
+            (Quota::new(self.quota).unwrap(), Width::from_millis(self.width).unwrap());
+        match self.kind {
+            "fixed" => Limit::fixed_window(quota, Window::Aligned(width)),
+            "sliding" => Limit::sliding_window(quota, width),
+            "bucket" => Limit::token_bucket(quota, width, None),
+            _ => Limit::sliding_log(quota, width).unwrap(),
+        }
+    }
+
+    fn rate(&self) -> u64 {
+        (self.quota * self.load / self.width).max(1)
+    }
+
+    /// A log's units count from the end of their lease on, up to a fiftieth of the width late. Bursts that come just a
+    /// width apart find the last one's still counted, every time.
+    fn repeats_late(&self) -> bool {
+        self.kind == "log" && self.bursts
+    }
+
+    /// At a load of just the limit every unit that lies idle in a sliding window is one missed.
+    fn missed_max(&self) -> f64 {
+        if self.kind == "sliding" && self.load == 1_000 { 0.03 } else { 0.02 }
+    }
+
+    fn run(&self) -> Findings {
+        let mut plan = Plan::calm(self.nodes, self.limit(), self.rate(), 7 * self.width);
+        plan.traffic.bursts = self.bursts;
+        let found = run(plan).found;
+        assert_eq!(found.over_units, 0, "{self:?}: {:?}", found.over);
+        found
+    }
+}
+
+fn calls_per_ask(found: &Findings) -> f64 {
+    found.calls as f64 / found.asked as f64
+}
+
+fn missed(found: &Findings) -> f64 {
+    found.ideal.saturating_sub(found.units) as f64 / found.ideal.max(1) as f64
+}
+
+#[test]
+fn a_busy_limit_costs_few_calls() {
+    for (quota, width, load, most) in [
+        (1_000, 1_000, 1_000, 0.2),
+        (1_000, 1_000, 2_000, 0.08),
+        (10_000, 10_000, 1_000, 0.02),
+        (10_000, 10_000, 2_000, 0.01),
+    ] {
+        for kind in ["fixed", "sliding", "bucket"] {
+            let case = Case { kind, nodes: 5, quota, width, load, bursts: false };
+            let found = case.run();
+            let calls = calls_per_ask(&found);
+            println!("{case:?}: {calls:.4} calls, {:.3} % missed", missed(&found) * 100.0);
+            assert!(calls <= most, "{case:?}: {calls} calls per ask");
+        }
+    }
+}
+
+#[test]
+fn an_identifier_that_is_refused_costs_almost_no_calls() {
+    for (kind, most) in [("fixed", 0.001), ("sliding", 0.01), ("bucket", 0.01)] {
+        let case =
+            Case { kind, nodes: 5, quota: 5_000, width: 10_000, load: 20_000, bursts: false };
+        let calls = calls_per_ask(&case.run());
+        println!("{case:?}: {calls:.5} calls");
+        assert!(calls <= most, "{case:?}: {calls} calls per ask");
+    }
+}
+
+/// `FLEET_GRID=1` runs all of it, which takes minutes.
+#[test]
+fn a_healthy_fleet_uses_its_limits() {
+    let whole = super::number("FLEET_GRID", 0) > 0;
+    let mut misses = Vec::new();
+    let mut bad = Vec::new();
+    for (at, case) in grid().into_iter().enumerate() {
+        let affordable = case.rate() * case.width <= 20_000_000;
+        if !whole && (at % 7 != 0 || !affordable) {
+            continue;
+        }
+        let found = case.run();
+        let missed = missed(&found);
+        if missed > 0.01 || whole {
+            let calls = calls_per_ask(&found);
+            println!(
+                "{case:?}: {:.2} % of {} missed, {calls:.4} calls",
+                missed * 100.0,
+                found.ideal
+            );
+        }
+        if case.repeats_late() {
+            continue;
+        }
+        misses.push(missed);
+        // Of a small limit one request is more than a percent.
+        if missed > case.missed_max() && found.ideal - found.units > 2 {
+            bad.push((case, missed));
+        }
+    }
+    let mean = misses.iter().sum::<f64>() / misses.len() as f64;
+    println!("{} cases, {:.3} % missed on average", misses.len(), mean * 100.0);
+    assert!(bad.is_empty(), "too much is missed: {bad:?}");
+    assert!(mean <= 0.01, "{mean} on average");
+}
+
+fn grid() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for kind in ["fixed", "sliding", "bucket", "log"] {
+        for nodes in [1, 3, 5, 9] {
+            for quota in [10, 100, 1_000, 10_000] {
+                for width in [1_000, 10_000] {
+                    for load in [900, 1_000, 1_500, 2_000, 20_000] {
+                        for bursts in [false, true] {
+                            let case = Case { kind, nodes, quota, width, load, bursts };
+                            if case.rate() <= RATE_MAX {
+                                cases.push(case);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    cases
+}

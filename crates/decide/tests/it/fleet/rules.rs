@@ -1,0 +1,332 @@
+//! Single rules of the protocol, on one node whose origin is a record at hand.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tollkeeper_core::{
+    Algorithm, Boot, Cost, Limit, Millis, Quota, Record, Take, Taken, Totals, Width, Window,
+};
+use tollkeeper_decide::{
+    CellKey, CellName, Consistency, Dealt, Errand, LeaseAsk, LeaseTable, Link, NearLease, OnOutage,
+    Scope,
+};
+
+const START: Millis = Millis(1_700_000_000_000);
+const SECOND: u64 = 1_000;
+const HOUR: u64 = 3_600_000;
+
+/// A node, its origin, and the way between them, which takes no time.
+struct Desk {
+    table: LeaseTable<u64>,
+    records: HashMap<(u64, u64), Option<Record>>,
+    now: Millis,
+    calls: Vec<Take>,
+}
+
+// === impl Desk ===
+
+impl Desk {
+    fn new() -> Self {
+        let table = LeaseTable::new(64 * 16, Boot(7));
+        Self { table, records: HashMap::new(), now: START, calls: Vec::new() }
+    }
+
+    fn near(&self, ask: &LeaseAsk, link: Link) -> NearLease {
+        let scope = Arc::new(Scope::namespace("t", "s"));
+        let name = || CellName::new(&scope, &ask.key.exact.to_string());
+        self.table.near(ask, name, |id| id, link, self.now)
+    }
+
+    /// The origin hears a call.
+    fn hear(&mut self, errand: &Errand) -> Taken {
+        self.calls.push(errand.take);
+        let window = match errand.take.limit.algorithm {
+            Algorithm::FixedWindow(_) => errand.take.win,
+            _ => 0,
+        };
+        let record = self.records.entry((errand.key.exact, window)).or_default();
+        Record::take(record, &errand.take, false, self.now)
+    }
+
+    /// Asks, and runs every call that follows.
+    fn ask(&mut self, ask: &LeaseAsk) -> Dealt {
+        let (mut dealt, mut errand, mine) = match self.near(ask, Link::Up) {
+            NearLease::Dealt(dealt, errand) => (Some(dealt), errand, None),
+            NearLease::Waits(id, errand) => (None, errand, Some(id)),
+        };
+        while let Some(call) = errand {
+            let taken = self.hear(&call);
+            let turn = self.table.absorb(&call, Ok(&taken), self.now, self.now);
+            dealt = dealt
+                .or_else(|| turn.dealt.iter().find(|(id, _)| Some(*id) == mine).map(|one| one.1));
+            errand = turn.next;
+        }
+        dealt.unwrap()
+    }
+
+    fn admits(&mut self, ask: &LeaseAsk) -> bool {
+        self.ask(ask).outcome.admitted()
+    }
+
+    /// Asks until there is a lease that pays without a call.
+    fn warm_up(&mut self, ask: &LeaseAsk) {
+        for _ in 0..50 {
+            let before = self.calls.len();
+            assert!(self.admits(ask));
+            if self.calls.len() == before {
+                return;
+            }
+        }
+        panic!("no lease after 50 asks");
+    }
+}
+
+fn ask(cell: u64, limit: Limit) -> LeaseAsk {
+    LeaseAsk {
+        key: CellKey { subject: 0, exact: cell },
+        limit,
+        cost: Cost::ONE,
+        consistency: Consistency::Exact,
+        on_outage: OnOutage::Share,
+        bundled: false,
+    }
+}
+
+fn fixed(quota: u64, width: u64) -> Limit {
+    let width = Width::from_millis(width).unwrap();
+    Limit::fixed_window(Quota::new(quota).unwrap(), Window::Aligned(width))
+}
+
+fn sliding(quota: u64, width: u64) -> Limit {
+    Limit::sliding_window(Quota::new(quota).unwrap(), Width::from_millis(width).unwrap())
+}
+
+#[test]
+fn a_lease_of_a_larger_limit_is_not_spent_for_a_smaller_one() {
+    let mut desk = Desk::new();
+    desk.warm_up(&ask(1, fixed(1_000, HOUR)));
+    let calls = desk.calls.len();
+    let small = fixed(5, HOUR);
+    for _ in 0..5 {
+        desk.admits(&ask(1, small));
+    }
+    let spent = desk.calls.last().unwrap().totals;
+    assert!(desk.calls.len() > calls, "spent without asking");
+    assert_eq!(desk.calls[calls].limit, small);
+    assert_eq!(desk.calls[calls].ask, 0, "a smaller limit is lent nothing beyond its cost");
+    assert_eq!(desk.calls[calls].totals.held(), 0, "the larger limit's lease goes back first");
+    assert!(spent.plain + spent.used >= 5 && !desk.admits(&ask(1, small)));
+}
+
+#[test]
+fn nothing_is_spent_from_a_lease_after_its_window() {
+    let mut desk = Desk::new();
+    let limit = fixed(1_000, SECOND);
+    desk.warm_up(&ask(1, limit));
+    let calls = desk.calls.len();
+    // The node's reckoning of the origin's time is a little behind.
+    desk.now = START + SECOND + 10;
+    assert!(desk.admits(&ask(1, limit)));
+    let call = desk.calls[calls];
+    assert_eq!((call.win, call.totals), ((START + SECOND).0, Totals::default()));
+}
+
+#[test]
+fn what_was_set_aside_in_a_lease_is_not_spent_after_its_lapse() {
+    let mut desk = Desk::new();
+    let bundled = LeaseAsk { bundled: true, ..ask(1, fixed(10, SECOND)) };
+    let units = desk.ask(&bundled).units.unwrap();
+    desk.now = START + SECOND;
+    assert!(!desk.table.settle(&[units], desk.now));
+}
+
+#[test]
+fn an_answer_that_comes_after_its_window_lends_nothing() {
+    let mut desk = Desk::new();
+    let limit = fixed(1_000, SECOND);
+    for _ in 0..3 {
+        desk.admits(&ask(1, limit));
+    }
+    let many = LeaseAsk { cost: Cost::new(30).unwrap(), ..ask(1, limit) };
+    let NearLease::Waits(_, Some(errand)) = desk.near(&many, Link::Up) else { panic!("no call") };
+    let taken = desk.hear(&errand);
+    let sent = desk.now;
+    desk.now = START + SECOND + 10;
+    desk.table.absorb(&errand, Ok(&taken), sent, desk.now);
+    let calls = desk.calls.len();
+    assert!(desk.admits(&ask(1, limit)));
+    assert!(desk.calls.len() > calls);
+    assert_eq!(desk.calls.last().unwrap().win, (START + SECOND).0);
+}
+
+#[test]
+fn an_answer_about_a_window_that_is_over_does_not_undo_what_was_admitted_alone_since() {
+    let mut desk = Desk::new();
+    let limit = sliding(100, SECOND);
+    assert!(desk.admits(&ask(1, limit)));
+    let NearLease::Waits(_, Some(errand)) = desk.near(&ask(1, limit), Link::Up) else {
+        panic!("no call")
+    };
+    let (taken, sent) = (desk.hear(&errand), desk.now);
+    desk.now = START + SECOND + 10;
+    let NearLease::Dealt(alone, _) = desk.near(&ask(1, limit), Link::Away) else {
+        panic!("waits for an origin that is away")
+    };
+    assert!(alone.outcome.admitted() && alone.degraded);
+    desk.table.absorb(&errand, Ok(&taken), sent, desk.now);
+    let told = desk.table.tick(0, 1, desk.now + 200);
+    assert_eq!(told.len(), 1);
+    assert_eq!((told[0].take.win, told[0].take.totals.plain), ((START + SECOND).0, 1));
+}
+
+#[test]
+fn a_cell_made_anew_adopts_what_its_boot_did_before() {
+    let mut desk = Desk::new();
+    let limit = fixed(3, HOUR);
+    assert!(desk.admits(&ask(1, limit)));
+    desk.now = START + 61 * SECOND;
+    assert!(desk.table.tick(0, 1, desk.now).is_empty());
+    assert_eq!(desk.table.stats().cells, 0, "what is idle is forgotten");
+    assert!(desk.admits(&ask(1, limit)));
+    assert_eq!(desk.calls.last().unwrap().totals, Totals::default());
+    assert!(desk.admits(&ask(1, limit)));
+    let known = desk.calls.last().unwrap().totals;
+    assert_eq!(known.plain + known.used, 2);
+    assert!(!desk.admits(&ask(1, limit)), "a fourth, or one counted twice");
+}
+
+#[test]
+fn a_cell_that_still_counts_is_kept_for_an_origin_that_forgets() {
+    let mut desk = Desk::new();
+    assert!(desk.admits(&ask(1, fixed(3, HOUR))));
+    desk.table.tick(0, 1, START + 10 * SECOND);
+    let told = desk.table.assert_all(|_, _| true);
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].take.totals.counted(), 1);
+    // That call is lost: a tick repeats it.
+    let missed = Err(tollkeeper_decide::Missed::Silent);
+    desk.table.absorb(&told[0], missed, START, START + 10 * SECOND);
+    assert_eq!(desk.table.tick(0, 1, START + 10 * SECOND + 50).len(), 1);
+}
+
+#[test]
+fn an_origin_that_forgot_is_told_of_the_previous_window_first() {
+    let mut desk = Desk::new();
+    let limit = sliding(100, SECOND);
+    assert!(desk.admits(&ask(1, limit)));
+    desk.now = START + SECOND;
+    assert!(desk.admits(&ask(1, limit)));
+    let first = desk.table.assert_all(|_, _| true);
+    assert_eq!((first[0].take.win, first[0].take.totals.counted()), (START.0, 1));
+    desk.records.clear();
+    let taken = desk.hear(&first[0]);
+    desk.table.absorb(&first[0], Ok(&taken), desk.now, desk.now);
+    let second = desk.table.tick(0, 1, desk.now + 50);
+    assert_eq!((second[0].take.win, second[0].take.totals.counted()), (desk.now.0, 1));
+    let taken = desk.hear(&second[0]);
+    assert_eq!(taken.free(&limit), 98);
+}
+
+#[test]
+fn an_origin_that_forgot_takes_the_previous_window_in_also_when_it_hears_of_it_last() {
+    let mut desk = Desk::new();
+    let limit = sliding(100, SECOND);
+    assert!(desk.admits(&ask(1, limit)));
+    desk.now = START + SECOND;
+    assert!(desk.admits(&ask(1, limit)));
+    desk.records.clear();
+    // One call leaves before the node knows of the loss.
+    assert!(desk.admits(&ask(1, limit)));
+    let told = desk.table.assert_all(|_, _| true);
+    assert_eq!(told[0].take.win, START.0);
+    for _ in 0..2 {
+        assert_eq!(desk.hear(&told[0]).free(&limit), 97, "once, however often it is told");
+    }
+}
+
+#[test]
+fn what_a_cell_made_anew_spends_fast_is_counted_beside_what_its_boot_did_before() {
+    let mut desk = Desk::new();
+    let limit = fixed(10, HOUR);
+    let fast = LeaseAsk { consistency: Consistency::Fast, ..ask(1, limit) };
+    assert!(desk.admits(&fast));
+    desk.now = START + 61 * SECOND;
+    assert!(desk.table.tick(0, 1, desk.now).is_empty());
+    assert_eq!(desk.table.stats().cells, 0, "what is idle is forgotten");
+    assert!(desk.admits(&fast));
+    let told = desk.table.assert_all(|_, _| true);
+    assert_eq!(told[0].take.totals.plain, 2);
+    assert_eq!(desk.hear(&told[0]).free(&limit), 8);
+}
+
+#[test]
+fn an_edge_costs_a_fast_cell_one_call_for_the_window_that_is_over() {
+    let mut desk = Desk::new();
+    let limit = sliding(1_000, SECOND);
+    let fast = LeaseAsk { consistency: Consistency::Fast, ..ask(1, limit) };
+    assert!(desk.admits(&fast));
+    // Too little to be told at once.
+    assert!(desk.admits(&fast));
+    let calls = desk.calls.len();
+    desk.now = START + SECOND + 100;
+    assert!(desk.admits(&fast));
+    assert_eq!((desk.calls[calls].win, desk.calls[calls].totals.plain), (START.0, 2));
+    let calls = desk.calls.len();
+    for _ in 0..10 {
+        assert!(desk.admits(&fast));
+    }
+    let later = &desk.calls[calls..];
+    assert!(later.len() <= 1 && later.iter().all(|call| call.win > START.0), "{later:?}");
+}
+
+#[test]
+fn more_than_4096_do_not_wait_for_one_cell() {
+    let desk = Desk::new();
+    let one = ask(1, fixed(100_000, HOUR));
+    for _ in 0..4096 {
+        assert!(matches!(desk.near(&one, Link::Up), NearLease::Waits(..)));
+    }
+    let NearLease::Dealt(dealt, None) = desk.near(&one, Link::Up) else { panic!("it waits") };
+    assert!(dealt.degraded && !dealt.outcome.admitted());
+}
+
+#[test]
+fn a_remembered_denial_costs_no_call() {
+    let mut desk = Desk::new();
+    let one = ask(1, fixed(1, HOUR));
+    assert!(desk.admits(&one));
+    assert!(!desk.admits(&one));
+    let calls = desk.calls.len();
+    for _ in 0..100 {
+        assert!(!desk.admits(&one));
+    }
+    assert_eq!(desk.calls.len(), calls);
+}
+
+#[test]
+fn a_bundle_whose_second_cell_is_refused_gives_the_first_back() {
+    let mut desk = Desk::new();
+    let limit = fixed(1, HOUR);
+    assert!(desk.admits(&ask(2, limit)));
+    let bundled = |cell| LeaseAsk { bundled: true, ..ask(cell, limit) };
+    let first = desk.ask(&bundled(1)).units.unwrap();
+    assert!(!desk.ask(&bundled(2)).outcome.admitted());
+    assert!(!desk.admits(&ask(1, limit)), "what is set aside is not for others");
+    desk.table.release(first);
+    desk.table.forget_copy(first.key);
+    assert!(desk.admits(&ask(1, limit)));
+}
+
+#[test]
+fn a_full_table_has_no_share_to_give_while_the_origin_is_away() {
+    let table: LeaseTable<u64> = LeaseTable::new(1, Boot(7));
+    let scope = Arc::new(Scope::namespace("t", "s"));
+    let limit = fixed(100, HOUR);
+    let near = |cell: u64, link| {
+        let name = || CellName::new(&scope, &cell.to_string());
+        table.near(&ask(cell, limit), name, |id| id, link, START)
+    };
+    assert!(matches!(near(1, Link::Up), NearLease::Waits(..)));
+    let NearLease::Dealt(dealt, None) = near(2, Link::Away) else { panic!("it waits") };
+    assert!(dealt.degraded && !dealt.outcome.admitted());
+}

@@ -1,0 +1,113 @@
+//! Lost history: every tag has an epoch that names the server process which wrote its records. Another process, or none,
+//! and nothing is granted until nodes have told what they know.
+
+use std::time::Duration;
+
+use redis::{Value, cmd};
+use tokio::task::JoinSet;
+use tollkeeper_decide::Missed;
+
+use crate::client::Redis;
+use crate::error::CallError;
+use crate::fresh::{Checking, Fresh, OnVetted};
+use crate::origin::{EPOCH, missed};
+use crate::take::epoch_key;
+
+/// What one step of checking or renewing a server's epochs may take. One that takes longer hangs.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// As the script has it: how long a new epoch learns.
+const LEARN_MS: u64 = 1_000;
+
+/// Epochs that are renewed at once.
+const AT_ONCE: usize = 128;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Epoch {
+    now_ms: u64,
+    learns_until_ms: u64,
+}
+
+/// Checks every tag of a server before the first call goes there.
+#[derive(Debug)]
+pub(crate) struct Renewal;
+
+// === impl Epoch ===
+
+impl Epoch {
+    /// How a tag's epoch stands; one of another process, or none, is renewed by this.
+    pub(crate) async fn ask(redis: &Redis, tag: u16) -> Result<Self, Missed> {
+        let key = epoch_key(tag);
+        let value = redis.run(tag, EPOCH, &[key.as_bytes()], &[], PATIENCE).await;
+        Self::read(&value.map_err(|error| missed(&error))?).ok_or(Missed::Silent)
+    }
+
+    fn read(value: &Value) -> Option<Self> {
+        let Value::Array(parts) = value else { return None };
+        let [Value::Int(now), Value::Int(until)] = parts[..] else { return None };
+        Some(Self { now_ms: u64::try_from(now).ok()?, learns_until_ms: u64::try_from(until).ok()? })
+    }
+
+    pub(crate) fn is_learning(&self) -> bool {
+        self.now_ms < self.learns_until_ms
+    }
+
+    /// It began with this very question.
+    pub(crate) fn is_new(&self) -> bool {
+        self.learns_until_ms >= self.now_ms + LEARN_MS
+    }
+}
+
+pub(crate) async fn renew_all(redis: &Redis, tags: Vec<u16>) {
+    let mut renewing = JoinSet::new();
+    for tag in tags {
+        if renewing.len() >= AT_ONCE {
+            renewing.join_next().await;
+        }
+        let redis = redis.clone();
+        renewing.spawn(async move { Epoch::ask(&redis, tag).await.map(|_| ()) });
+    }
+    while renewing.join_next().await.is_some() {}
+}
+
+// === impl Renewal ===
+
+impl OnVetted for Renewal {
+    fn vetted<'a>(&'a self, fresh: &'a Fresh) -> Checking<'a> {
+        Box::pin(check(fresh))
+    }
+}
+
+/// Usually all are of this process, and one round trip says so.
+async fn check(fresh: &Fresh) -> Result<(), CallError> {
+    let tags: Vec<u16> = fresh.tags().iter().collect();
+    let gets: Vec<_> = tags
+        .iter()
+        .map(|tag| {
+            let mut get = cmd("GET");
+            get.arg(epoch_key(*tag));
+            get
+        })
+        .collect();
+    let found = fresh.commands(&gets, PATIENCE).await?;
+    let mut renewed = 0_u32;
+    for (tag, value) in tags.iter().zip(found) {
+        let ours = matches!(value?, Value::BulkString(text) if is_of(&text, fresh.run_id()));
+        if !ours {
+            fresh.run(EPOCH, &[epoch_key(*tag).as_bytes()], &[], PATIENCE).await?;
+            renewed += 1;
+        }
+    }
+    if renewed > 0 {
+        tracing::info!(
+            "redis at {} has no history of its own for {renewed} of {} parts: nodes tell it theirs",
+            fresh.address(),
+            tags.len()
+        );
+    }
+    Ok(())
+}
+
+fn is_of(epoch: &[u8], run_id: &str) -> bool {
+    epoch.strip_prefix(run_id.as_bytes()).is_some_and(|rest| rest.starts_with(b"|"))
+}

@@ -1,0 +1,304 @@
+//! The shared origin of limits: lease calls, epochs, members and news over Redis. It keeps no counters itself.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use redis::{Value, cmd};
+use tokio::runtime::Handle;
+use tollkeeper_core::{Boot, Take, Taken};
+use tollkeeper_decide::{Asking, CellName, Missed, News, Origin, Scope};
+
+use crate::client::Redis;
+use crate::epoch::{self, Epoch};
+use crate::error::CallError;
+use crate::name::record_pattern;
+use crate::news::{self, BUS};
+use crate::options::Options;
+use crate::script::{Arg, ScriptId};
+use crate::subscription::{Heard, Subscription};
+use crate::tags::{At, HOME, TAGS};
+use crate::take::TakeCall;
+use crate::url::RedisUrl;
+
+pub(crate) const TAKE: ScriptId = ScriptId(0);
+pub(crate) const EPOCH: ScriptId = ScriptId(1);
+const RESET: ScriptId = ScriptId(2);
+const MEMBERS: ScriptId = ScriptId(3);
+pub(crate) const KEEP: ScriptId = ScriptId(4);
+
+/// Scripts in the order of their ids.
+const SCRIPTS: [&str; 5] = [
+    include_str!("scripts/take.lua"),
+    include_str!("scripts/epoch.lua"),
+    include_str!("scripts/reset.lua"),
+    include_str!("scripts/members.lua"),
+    include_str!("scripts/keep.lua"),
+];
+
+/// A node that was not heard of for so long is none.
+const ALIVE_MS: u64 = 5_000;
+
+/// Patience where no request waits.
+pub(crate) const AT_LEISURE: Duration = Duration::from_millis(250);
+
+/// Keys that one step of a walk looks at.
+const SCAN_COUNT: u32 = 5_000;
+
+#[derive(Clone)]
+pub struct RedisOrigin(Arc<Inner>);
+
+struct Inner {
+    redis: Redis,
+    boot: Boot,
+    /// Which server has a tag, by its place in the list.
+    places: RwLock<Places>,
+    runtime: Handle,
+}
+
+#[derive(Debug, Default)]
+struct Places {
+    of_tag: Vec<u8>,
+    /// One tag of each server, and whether it is connected.
+    servers: Vec<(Option<u16>, bool)>,
+}
+
+// === impl RedisOrigin ===
+
+impl RedisOrigin {
+    /// Returns at once; connections are made in the background.
+    pub fn start(url: &RedisUrl, boot: Boot, runtime: &Handle) -> Self {
+        let options = Options {
+            scripts: SCRIPTS.to_vec(),
+            on_vetted: Some(Arc::new(epoch::Renewal)),
+            ..Options::default()
+        };
+        let redis = Redis::start(url, options, runtime);
+        let origin = Self(Arc::new(Inner {
+            redis,
+            boot,
+            places: RwLock::default(),
+            runtime: runtime.clone(),
+        }));
+        origin.0.look();
+        runtime.spawn(keep_places(Arc::downgrade(&origin.0)));
+        origin
+    }
+
+    pub fn redis(&self) -> &Redis {
+        &self.0.redis
+    }
+
+    /// What other nodes say.
+    pub fn listen(&self) -> Listener {
+        Listener(self.0.redis.subscribe(BUS))
+    }
+}
+
+/// News as they come.
+pub struct Listener(Subscription);
+
+/// What is heard on the bus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BusEvent {
+    News(News),
+    /// Some may have been missed: look for yourself.
+    Gap,
+}
+
+// === impl Listener ===
+
+impl Listener {
+    pub async fn next(&mut self) -> BusEvent {
+        loop {
+            match self.0.next().await {
+                Heard::Gap => return BusEvent::Gap,
+                Heard::Message(message) => {
+                    if let Some(news) = news::read(&message) {
+                        return BusEvent::News(news);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Listener")
+    }
+}
+
+async fn keep_places(inner: std::sync::Weak<Inner>) {
+    let mut ticks = tokio::time::interval(Duration::from_millis(50));
+    loop {
+        ticks.tick().await;
+        let Some(inner) = inner.upgrade() else { return };
+        inner.look();
+    }
+}
+
+// === impl Inner ===
+
+impl Inner {
+    /// Which tags are where, and who is connected.
+    fn look(&self) {
+        let views = self.redis.servers();
+        let mut places = Places { of_tag: vec![0; usize::from(TAGS)], servers: Vec::new() };
+        for (place, view) in views.iter().enumerate() {
+            for tag in view.tags.iter() {
+                places.of_tag[usize::from(tag)] = u8::try_from(place).unwrap_or(u8::MAX);
+            }
+            places.servers.push((view.tags.iter().next(), view.connected));
+        }
+        *self.places.write().unwrap_or_else(PoisonError::into_inner) = places;
+    }
+
+    fn with_places<T>(&self, then: impl FnOnce(&Places) -> T) -> T {
+        then(&self.places.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn first_tag(&self, server: usize) -> Option<u16> {
+        self.with_places(|places| places.servers.get(server).and_then(|(tag, _)| *tag))
+    }
+
+    async fn take(&self, call: TakeCall, take: Take, patience: Duration) -> Result<Taken, Missed> {
+        let answer = self.redis.run(call.tag, TAKE, &call.keys(), &call.args(), patience).await;
+        let value = answer.map_err(|error| missed(&error))?;
+        call.answer(&take, &value).ok_or_else(|| {
+            tracing::error!("redis gave an answer to another call: its connection is dropped");
+            self.redis.distrust(At::Tag(call.tag));
+            Missed::Silent
+        })
+    }
+
+    async fn probe(&self, server: usize) -> Result<bool, Missed> {
+        let tag = self.first_tag(server).ok_or(Missed::Away)?;
+        let epoch = Epoch::ask(&self.redis, tag).await?;
+        if epoch.is_new() {
+            // Everything is gone, not this one key: all tags learn at once.
+            let tags: Vec<u16> = self.with_places(|places| {
+                let here = |tag: &u16| usize::from(places.of_tag[usize::from(*tag)]) == server;
+                (0..TAGS).filter(here).collect()
+            });
+            epoch::renew_all(&self.redis, tags).await;
+        }
+        Ok(epoch.is_learning())
+    }
+
+    async fn members(&self, word: &str) -> Result<u64, Missed> {
+        let key = format!("tk:members:{HOME}");
+        let boot = self.boot.text();
+        let command_args = [Arg::from(&boot[..]), Arg::from(ALIVE_MS), Arg::from(word)];
+        let value =
+            self.redis.run_at_home(MEMBERS, &[key.as_bytes()], &command_args, AT_LEISURE).await;
+        match value.map_err(|error| missed(&error))? {
+            Value::Int(nodes) => Ok(u64::try_from(nodes).unwrap_or(1).max(1)),
+            _ => Err(Missed::Silent),
+        }
+    }
+
+    /// Walks every server: which shapes an identifier was counted in is known to nobody.
+    async fn reset(&self, pattern: String) -> Result<u64, Missed> {
+        let servers = self.with_places(|places| places.servers.clone());
+        let mut reset = 0;
+        for (tag, _) in servers {
+            let Some(tag) = tag else { continue };
+            let mut cursor = 0_u64;
+            loop {
+                let (next, keys) = self.scan(tag, cursor, &pattern).await?;
+                for key in keys {
+                    reset += self.reset_one(&key).await?;
+                }
+                cursor = next;
+                if cursor == 0 {
+                    break;
+                }
+            }
+        }
+        Ok(reset)
+    }
+
+    async fn scan(
+        &self,
+        tag: u16,
+        cursor: u64,
+        pattern: &str,
+    ) -> Result<(u64, Vec<String>), Missed> {
+        let mut scan = cmd("SCAN");
+        scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(SCAN_COUNT);
+        let value = self.redis.command(At::Tag(tag), &scan, AT_LEISURE).await;
+        let value = value.map_err(|error| missed(&error))?;
+        redis::from_redis_value(value).map_err(|_| Missed::Silent)
+    }
+
+    async fn reset_one(&self, key: &str) -> Result<u64, Missed> {
+        let Some(tag) = tag_of(key) else { return Ok(0) };
+        let value = self.redis.run(tag, RESET, &[key.as_bytes()], &[], AT_LEISURE).await;
+        match value.map_err(|error| missed(&error))? {
+            Value::Int(number) => Ok(u64::try_from(number).unwrap_or(0)),
+            _ => Err(Missed::Silent),
+        }
+    }
+}
+
+fn tag_of(key: &str) -> Option<u16> {
+    let (tag, _) = key.strip_prefix("rl:{")?.split_once('}')?;
+    tag.parse().ok().filter(|tag| *tag < TAGS)
+}
+
+pub(crate) fn missed(error: &CallError) -> Missed {
+    if error.maybe_applied() { Missed::Silent } else { Missed::Away }
+}
+
+impl Origin for RedisOrigin {
+    fn take(&self, name: &Arc<CellName>, take: &Take, patience: Duration) -> Asking<Taken> {
+        let (inner, call, take) = (Arc::clone(&self.0), TakeCall::new(name, take), *take);
+        Box::pin(async move { inner.take(call, take, patience).await })
+    }
+
+    fn server(&self, name: &CellName) -> usize {
+        let tag = usize::from(name.tag());
+        self.0.with_places(|places| places.of_tag.get(tag).map_or(0, |place| usize::from(*place)))
+    }
+
+    fn servers(&self) -> usize {
+        self.0.with_places(|places| places.servers.len())
+    }
+
+    fn is_connected(&self, server: usize) -> bool {
+        self.0.with_places(|places| places.servers.get(server).is_some_and(|(_, up)| *up))
+    }
+
+    fn probe(&self, server: usize) -> Asking<bool> {
+        let inner = Arc::clone(&self.0);
+        Box::pin(async move { inner.probe(server).await })
+    }
+
+    fn members(&self) -> Asking<u64> {
+        let inner = Arc::clone(&self.0);
+        Box::pin(async move { inner.members("").await })
+    }
+
+    fn leave(&self) -> Asking<()> {
+        let inner = Arc::clone(&self.0);
+        Box::pin(async move { inner.members("leave").await.map(|_| ()) })
+    }
+
+    fn announce(&self, news: &News) {
+        let (inner, message) = (Arc::clone(&self.0), news::write(news));
+        self.0.runtime.spawn(async move {
+            let _ = inner.redis.publish(BUS, message.as_bytes(), AT_LEISURE).await;
+        });
+    }
+
+    fn reset(&self, scope: &Arc<Scope>, identifier: Option<&str>) -> Asking<u64> {
+        let (inner, pattern) = (Arc::clone(&self.0), record_pattern(scope, identifier));
+        Box::pin(async move { inner.reset(pattern).await })
+    }
+}
+
+impl std::fmt::Debug for RedisOrigin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisOrigin").field("redis", &self.0.redis).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,20 @@
+-- The epoch of one tag: which life of which server process wrote its records. Where it was another, history may be lost:
+-- nothing is granted until every node has had the time to say what it holds. `take.lua` keeps the same rule.
+--
+-- RUN (set by the loader in front of this text): the run id of the server process that this text was loaded into.
+-- KEYS  1 epoch of the tag: run id | ms until which it learns
+-- Reply now, the ms until which it learns (past, where it does not)
+
+local LEARN_MS, EPOCH_MS = 1000, 604800000
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(time[2] / 1000)
+local epoch = redis.call('GET', KEYS[1]) or ''
+local run, til = string.match(epoch, '^(%w+)|(%d+)$')
+if run == RUN then
+  -- Written and not only prolonged: a server without memory left must refuse this as it refuses a take.
+  redis.call('SET', KEYS[1], epoch, 'PX', EPOCH_MS)
+  return { now, tonumber(til) }
+end
+local learn_until = now + LEARN_MS
+redis.call('SET', KEYS[1], RUN .. '|' .. string.format('%.0f', learn_until), 'PX', EPOCH_MS)
+return { now, learn_until }

@@ -1,0 +1,427 @@
+-- One call of one node about one cell: takes in the node's totals, grants what it may, and says how things stand.
+-- Its twin is `Record::take` in crates/core/src/lease/record.rs; random sequences hold the two against each other.
+--
+-- RUN (set by the loader in front of this text): the run id of the server process that this text was loaded into.
+-- KEYS  1 record of the cell (of a fixed window: one per window)   2 epoch of the cell's tag
+-- ARGV  1 fw|sw|tb|sl   2 boot, 11 characters   3 seq   4 win   5 plain   6 granted   7 used   8 returned
+--       9 need   10 ask   11 bundled   12 nodes   13 quota   14 width in ms (fw: of the window `win`)   15 capacity
+--       16 fingerprint to repeat
+-- Reply fingerprint, now, stand (0 heard, 1 wrong window, 2 learning), win, plain, granted, used, returned,
+--       took, lent, later, debt, three numbers of the algorithm, outstanding, made, recall
+--       (fw, sw: counted, counted in the previous window, 0; tb: missing, fraction, moment; sl: live, oldest moment, its units)
+--
+-- Record (a hash): w window, g counted, p counted in the previous window, o outstanding, r last recall;
+-- m f a t a bucket's missing tokens, fraction, moment and rate, s the moment before which none of its boots was silent
+-- for too long; l<moment> units of a log; <boot> what a boot did: seq, plain, took, window, moment (of the last call, or of
+-- a log's last loan), granted, used, returned, lent, later, debt, and of the window before plain, granted, returned
+-- (cut after the fifth where nothing was ever lent, after the eleventh where there is nothing of the window before).
+-- All numbers are integers below 2^53; they become text by %.0f, or as arguments of a command, never by `..`.
+
+local ALPHA, LEARN_MS, QUIET_MS, EPOCH_MS = 2, 1000, 500, 604800000
+local SILENT_MS, RECALL_MS, LOG_STEPS, PLAIN_MS, WIDTH_MAX = 10060, 50, 1000, 10, 316224000000
+local call, record, kind, boot, print = redis.call, KEYS[1], ARGV[1], ARGV[2], ARGV[16]
+local call_win, need, ask = tonumber(ARGV[4]), tonumber(ARGV[9]), tonumber(ARGV[10])
+local quota, width = tonumber(ARGV[13]), tonumber(ARGV[14])
+
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(time[2] / 1000)
+
+if kind == 'fw' and (now < call_win or now >= call_win + width) then
+  return { print, now, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+end
+
+-- The epoch: history is whole only if this very process wrote it.
+local learning = false
+local epoch = call('GET', KEYS[2])
+local learn_until = epoch and string.find(epoch, RUN, 1, true) == 1 and tonumber(string.sub(epoch, #RUN + 2))
+if not learn_until then
+  learning, learn_until = true, now + LEARN_MS
+  call('SET', KEYS[2], RUN .. string.format('|%.0f', learn_until), 'PX', EPOCH_MS)
+elseif now < learn_until then
+  learning = true
+end
+
+-- Read the record.
+local raw, log, boots
+local w, mine, g, p, o, r, m, f, a, t, s
+if kind == 'sl' then
+  raw = call('HGETALL', record)
+  log, boots = {}, 0
+  for i = 1, #raw, 2 do
+    local name, value = raw[i], raw[i + 1]
+    if #name > 11 then log[tonumber(string.sub(name, 2))] = tonumber(value)
+    elseif name == boot then mine, boots = value, boots + 1
+    elseif #name == 11 then boots = boots + 1
+    elseif name == 'w' then w = value
+    elseif name == 'o' then o = value
+    elseif name == 'r' then r = value end
+  end
+elseif kind == 'tb' then
+  w, mine, o, r, m, f, a, t, s = unpack(call('HMGET', record, 'w', boot, 'o', 'r', 'm', 'f', 'a', 't', 's'))
+else
+  w, mine, g, p, o, r = unpack(call('HMGET', record, 'w', boot, 'g', 'p', 'o', 'r'))
+end
+local made = not w
+
+-- The window that it is. A caller may know a later one than a clock that stepped back; none may invent one.
+local start = 0
+if kind == 'fw' then
+  start = call_win
+elseif kind == 'sw' then
+  start = now - now % width
+  if call_win > start and call_win <= start + width then start = call_win end
+end
+
+-- The most frequent call of all: a new cell, one request, nothing to tell. What follows below would do the same, slower.
+if made and not learning and need > 0 and ask <= need and kind ~= 'sl' and ARGV[3] ~= '0' and ARGV[11] == '0'
+    and ARGV[5] == '0' and ARGV[6] == '0' and ARGV[7] == '0' and ARGV[8] == '0'
+    and need <= quota and (kind ~= 'tb' or need <= tonumber(ARGV[15])) then
+  local units, at = ARGV[9], 0
+  if kind == 'tb' then
+    at = now
+    local moment = string.format('%.0f', now)
+    call('HSET', record, 'w', '0', 'm', units, 'f', '0', 'a', moment, 't', ARGV[13],
+         boot, ARGV[3] .. ',' .. units .. ',1,0,' .. moment)
+    call('PEXPIRE', record, math.min(math.ceil(tonumber(ARGV[15]) / quota * width), WIDTH_MAX) * 2 + SILENT_MS)
+  elseif kind == 'sw' then
+    local window = string.format('%.0f', start)
+    call('HSET', record, 'w', window, 'g', units, boot, ARGV[3] .. ',' .. units .. ',1,' .. window .. ',0')
+    call('PEXPIRE', record, start + 2 * width - now)
+  else
+    call('HSET', record, 'w', ARGV[4], 'g', units, boot, ARGV[3] .. ',' .. units .. ',1,0,0')
+    call('PEXPIRE', record, start + 2 * width - now)
+  end
+  return { print, now, 0, start, need, 0, 0, 0, 1, 0, 0, 0, need, 0, at, 0, 1, 0 }
+end
+
+local seq, nodes, capacity = tonumber(ARGV[3]), math.max(1, tonumber(ARGV[12])), tonumber(ARGV[15])
+local win, counted, previous = tonumber(w or 0), tonumber(g or 0), tonumber(p or 0)
+local outstanding, recalled = tonumber(o or 0), tonumber(r or 0)
+local old_win, old_previous, old_outstanding = win, previous, outstanding
+local max, min = math.max, math.min
+
+local function div(x, by) return (x - math.fmod(x, by)) / by end
+local function div_up(x, by)
+  local rest = math.fmod(x, by)
+  return (x - rest) / by + (rest > 0 and 1 or 0)
+end
+
+-- floor(x * y / z) and what is left of it, for x < z < 2^39 and y < 2^53, without leaving 2^53.
+local function muldiv(x, y, z)
+  local quotient, left, rest = 0, 0, y
+  -- 13 bits at a time, the highest first.
+  for i = 4, 0, -1 do
+    local digit = math.floor(rest / 8192 ^ i)
+    rest = rest - digit * 8192 ^ i
+    local part = left * 8192 + digit * x
+    left = math.fmod(part, z)
+    quotient = quotient * 8192 + (part - left) / z
+  end
+  return quotient, left
+end
+
+-- What a boot did: seq, plain, took, win, at, granted, used, returned, lent, later, debt; before: plain, granted, returned.
+local function entry_of(value)
+  local e1, e2, e3, e4, e5, more = string.match(value, '^(%d+),(%d+),(%d+),(%d+),(%d+)(.*)$')
+  e1, e2, e3, e4, e5 = tonumber(e1), tonumber(e2), tonumber(e3), tonumber(e4), tonumber(e5)
+  if more == '' then return e1, e2, e3, e4, e5, 0, 0, 0, 0, 0, 0, 0, 0, 0 end
+  local e6, e7, e8, e9, e10, e11, rest = string.match(more, '^,(%d+),(%d+),(%d+),(%d+),(%d+),(%d+)(.*)$')
+  local e12, e13, e14 = 0, 0, 0
+  if rest ~= '' then e12, e13, e14 = string.match(rest, '^,(%d+),(%d+),(%d+)$') end
+  return e1, e2, e3, e4, e5, tonumber(e6), tonumber(e7), tonumber(e8), tonumber(e9), tonumber(e10), tonumber(e11),
+         tonumber(e12), tonumber(e13), tonumber(e14)
+end
+local function entry_text(e1, e2, e3, e4, e5, e6, e7, e8, e9, e10, e11, e12, e13, e14)
+  local before = e12 > 0 or e13 > 0 or e14 > 0
+  if e6 == 0 and e7 == 0 and e8 == 0 and not before then
+    return string.format('%.0f,%.0f,%.0f,%.0f,%.0f', e1, e2, e3, e4, e5)
+  end
+  local text = string.format('%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f', e1, e2, e3, e4, e5, e6, e7, e8, e9, e10, e11)
+  return before and text .. string.format(',%.0f,%.0f,%.0f', e12, e13, e14) or text
+end
+
+local my_seq, my_plain, my_took, my_win, my_at, my_granted, my_used, my_returned, my_lent, my_later, my_debt =
+  0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+local old_plain, old_granted, old_returned = 0, 0, 0
+if mine then
+  my_seq, my_plain, my_took, my_win, my_at, my_granted, my_used, my_returned, my_lent, my_later, my_debt,
+    old_plain, old_granted, old_returned = entry_of(mine)
+end
+
+local writes, deletes = {}, {}
+local function write(name, value) writes[#writes + 1] = name; writes[#writes + 1] = value end
+
+-- Time goes on.
+local missing, fraction, at, silent, live, log_changed
+if kind == 'fw' then
+  win, my_win = start, start
+elseif kind == 'sw' then
+  if start > win then
+    previous = start == win + width and counted or 0
+    win, counted, outstanding = start, 0, 0
+  end
+elseif kind == 'tb' then
+  missing, fraction, at = tonumber(m or 0), tonumber(f or 0), tonumber(a or 0)
+  silent = outstanding > 0 and tonumber(s or 0) or math.huge
+  if now >= silent then
+    -- What silent boots hold counts as spent.
+    silent = math.huge
+    raw = call('HGETALL', record)
+    for i = 1, #raw, 2 do
+      if #raw[i] == 11 then
+        local e1, e2, e3, e4, e5, e6, e7, e8, e9, e10, e11 = entry_of(raw[i + 1])
+        local kept = e6 - e7 - e8
+        if kept > 0 and now >= e5 + SILENT_MS then
+          outstanding = max(0, outstanding - kept)
+          if raw[i] == boot then my_used = my_used + kept
+          else write(raw[i], entry_text(e1, e2, e3, e4, e5, e6, e7 + kept, e8, e9, e10, e11, 0, 0, 0)) end
+        elseif kept > 0 then
+          silent = min(silent, e5 + SILENT_MS)
+        end
+      end
+    end
+  end
+  -- Who lowers the rate and raises it again gains nothing for the time between.
+  local rate, elapsed = min(quota, tonumber(t or 0)), max(0, now - at)
+  local whole = div(elapsed, width) * rate
+  if whole > missing then
+    missing, fraction = 0, 0
+  else
+    local gained, part = muldiv(math.fmod(elapsed, width), rate, width)
+    missing, fraction = missing - whole - gained, fraction - part
+    if fraction < 0 then missing, fraction = missing - 1, fraction + width end
+    if missing < 0 then missing, fraction = 0, 0 end
+  end
+  at = max(at, now)
+  -- What is lent is not in the bucket: it never holds more than the rest.
+  if missing < outstanding then missing, fraction = outstanding, 0 end
+else
+  live, log_changed = 0, {}
+  for moment, units in pairs(log) do
+    if moment + width > now then
+      live = live + units
+    else
+      log[moment], log_changed[moment] = nil, true
+    end
+  end
+end
+
+-- Counts units; for a log, says under which moment.
+local function add(units, plain)
+  if units == 0 then return end
+  counted = counted + units
+  if kind == 'tb' then
+    missing = missing + units
+  elseif kind == 'sl' then
+    local life = div(width, 50)
+    if plain then life = min(life, PLAIN_MS) end
+    local step = max(1, div(width, LOG_STEPS))
+    local moment = div_up(now + life, step) * step
+    log[moment] = (log[moment] or 0) + units
+    live = live + units
+    log_changed[moment] = true
+    return moment
+  end
+end
+
+local function take_from_log(moment, units)
+  local gone = min(units, log[moment] or 0)
+  if gone > 0 then
+    log[moment] = log[moment] > gone and log[moment] - gone or nil
+    live, log_changed[moment] = live - gone, true
+  end
+end
+
+local function give_back(units, entered)
+  if units == 0 then return end
+  counted = max(0, counted - units)
+  if kind == 'tb' then
+    missing = max(0, missing - units)
+  elseif kind == 'sl' then
+    -- No more than its last loan was: others may have entered theirs under the same moment. What is of an older one may be
+    -- forgotten already, and then it is nobody's: it would be taken out of what others spent.
+    take_from_log(entered, min(units, my_lent))
+  end
+end
+
+-- The caller's entry, as of the record's window. What it did in the one before is kept: who lost its history may hear of that
+-- one last, and who did not must not count it twice.
+if my_win ~= win then
+  local next = kind == 'sw' and my_win + width == win
+  old_plain, old_granted, old_returned = next and my_plain or 0, next and my_granted or 0, next and my_returned or 0
+  my_win, my_plain, my_granted, my_used, my_returned = win, 0, 0, 0, 0
+  -- What a call got in another window is void in this one, also for a repetition of it.
+  my_took, my_lent, my_later, my_debt = 0, 0, 0, 0
+end
+
+-- What the caller says of itself, merged by max.
+-- Totals of a window that is yet to come are nobody's: they must not replace those of this one.
+-- While nodes tell what they know, only loans and first words are waited after: what they admit by their policy meanwhile
+-- must not make the waiting longer.
+local asserted = false
+local told_plain, told_granted, told_returned = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[8])
+if call_win == win then
+  local plain, granted = max(my_plain, told_plain), max(my_granted, told_granted)
+  local used, returned = max(my_used, tonumber(ARGV[7])), max(my_returned, told_returned)
+  local taken = (plain - my_plain) + (granted - my_granted)
+  asserted = taken > 0 and ((my_plain == 0 and my_granted == 0) or granted > my_granted)
+  local before = missing
+  add(taken, false)
+  local back = returned - my_returned
+  -- What was written off as spent flows back by itself, and is not given back once more.
+  if kind == 'tb' then back = min(back, max(0, granted - used - my_returned)) end
+  give_back(back, my_at)
+  if kind == 'tb' then
+    -- A bucket is never emptier than empty, what is lent ahead of its time, and one capacity: whatever was admitted
+    -- without it, it is of use again in the time that it takes to fill. Who learns goes without that one: totals are of a
+    -- boot's whole life, and what it spent long ago has flowed back.
+    local ceiling = quota > 0 and capacity or 0
+    local most = ceiling + min(div(quota, 20), div(capacity, 2)) + (learning and 0 or ceiling)
+    missing = min(missing, max(most, before))
+  end
+  local held = max(0, granted - (used + returned)) - max(0, my_granted - (my_used + my_returned))
+  outstanding = max(0, outstanding + held)
+  my_plain, my_granted, my_used, my_returned = plain, granted, used, returned
+elseif kind == 'sw' and call_win + width == win then
+  local plain, granted, returned = max(old_plain, told_plain), max(old_granted, told_granted), max(old_returned, told_returned)
+  local more = (plain + max(0, granted - returned)) - (old_plain + max(0, old_granted - old_returned))
+  asserted = more > 0 and ((old_plain == 0 and old_granted == 0) or granted > old_granted)
+  previous = max(0, previous + more)
+  old_plain, old_granted, old_returned = plain, granted, returned
+end
+local new = seq > my_seq
+if new then my_seq, my_took, my_lent, my_later, my_debt = seq, 0, 0, 0, 0 end
+if learning and asserted and learn_until < now + QUIET_MS then
+  call('SET', KEYS[2], RUN .. string.format('|%.0f', now + QUIET_MS), 'PX', EPOCH_MS)
+end
+
+-- What may be granted.
+local recall = 0
+if new and (need > 0 or ask > 0) and not learning then
+  local ceiling, gone, soon = quota, counted, 0
+  if kind == 'tb' then
+    ceiling, gone = quota > 0 and capacity or 0, missing + (fraction > 0 and 1 or 0)
+    soon = min(div(quota, 20), div(capacity, 2))
+  elseif kind == 'sl' then
+    gone = live
+  elseif kind == 'sw' and previous > 0 then
+    local elapsed = max(0, now - win)
+    if elapsed < width then
+      -- The previous window fades in 2^20 steps, rounded up; its product is split below 2^53.
+      local keep = 1048576 - muldiv(elapsed, 1048576, width)
+      local low = math.fmod(previous, 1048576)
+      gone = gone + ((previous - low) / 1048576 * keep + div_up(low * keep, 1048576))
+    end
+    local half = div(max(0, win + width - now), 2)
+    soon = div(previous, 20)
+    if half < width then soon = min(soon, (muldiv(half, previous, width))) end
+  end
+  local free, debt = max(0, ceiling - gone), max(0, gone - ceiling)
+  local fits = need <= free
+  local taken = fits and need or 0
+  local lend, later = 0, 0
+  if ask > taken then
+    local left = free - taken
+    -- A need that does not fit gets nothing now: what is left is for those that do.
+    local guided = fits and div_up(free, ALPHA * nodes) or 0
+    lend = min(max(0, min(ask, guided) - taken), left)
+    local share = soon >= 2 * nodes and div_up(soon, nodes) or 0
+    local extra = max(0, min(ask, share) - (taken + lend))
+    if fits then
+      local at_once = min(extra, left - lend)
+      lend, extra = lend + at_once, extra - at_once
+    end
+    later = min(extra, max(0, soon - debt))
+  end
+  local lent = lend + later
+  if ARGV[11] == '1' then
+    lent = lent + taken
+  else
+    add(taken, true)
+    my_plain = my_plain + taken
+  end
+  my_at = add(lent, false) or my_at
+  outstanding = outstanding + lent
+  if taken > 0 or lent > 0 then
+    my_took, my_lent, my_later, my_debt = taken > 0 and 1 or 0, lent, later, debt
+    my_granted = my_granted + lent
+  end
+  -- Others hold what is missing here.
+  if need > taken and later == 0 and outstanding > 0 and now >= recalled + RECALL_MS
+      and (kind == 'tb' or kind == 'sl' or win + width - now > RECALL_MS) then
+    recall = 1
+    write('r', now)
+  end
+end
+
+-- More boots than any fleet has: those that hold least are forgotten, and what they held counts as spent.
+local most = 2 * nodes + 64
+if not made and (boots or call('HLEN', record)) >= most then
+  raw = raw or call('HGETALL', record)
+  local others = {}
+  for i = 1, #raw, 2 do
+    if #raw[i] == 11 and raw[i] ~= boot then
+      local _, _, _, e4, e5, e6, e7, e8 = entry_of(raw[i + 1])
+      local over = (kind == 'sw' and e4 ~= win) or (kind == 'tb' and now >= e5 + SILENT_MS)
+      others[#others + 1] = { raw[i], over and 0 or max(0, e6 - e7 - e8) }
+    end
+  end
+  if #others >= most then
+    -- In the order of the numbers that the names stand for: `-` is the highest digit. Strings are not compared, as that
+    -- depends on the server's locale.
+    local function before(x, y)
+      if x[2] ~= y[2] then return x[2] < y[2] end
+      for i = 1, 11 do
+        local c, d = string.byte(x[1], i), string.byte(y[1], i)
+        if c ~= d then return d == 45 or (c ~= 45 and c < d) end
+      end
+      return false
+    end
+    table.sort(others, before)
+    for i = 1, #others + 1 - most do
+      deletes[#deletes + 1] = others[i][1]
+      outstanding = max(0, outstanding - others[i][2])
+    end
+  end
+end
+
+-- Write what changed.
+local x, y, z = counted, previous, 0
+local life
+if kind == 'tb' then
+  my_at, x, y, z = now, missing, fraction, at
+  write('m', missing); write('a', at)
+  if made or fraction ~= tonumber(f) then write('f', fraction) end
+  if made or quota ~= tonumber(t) then write('t', quota) end
+  silent = min(silent, now + SILENT_MS)
+  if outstanding > 0 and silent ~= tonumber(s or 0) then write('s', silent) end
+  life = min(math.ceil(capacity / max(1, quota) * width), WIDTH_MAX) * 2 + SILENT_MS
+elseif kind == 'sl' then
+  local first
+  for moment in pairs(log) do if not first or moment < first then first = moment end end
+  for moment in pairs(log_changed) do
+    local name = string.format('l%.0f', moment)
+    if log[moment] then write(name, log[moment]) else deletes[#deletes + 1] = name end
+  end
+  x, y, z = live, first or 0, first and log[first] or 0
+  life = 2 * width
+else
+  write('g', counted)
+  if previous ~= old_previous then write('p', previous) end
+  life = max(1, win + 2 * width - now)
+end
+-- Who only looks, or is refused, leaves no trace.
+if not made or my_plain > 0 or my_granted > 0 or my_used > 0 or my_returned > 0 or previous > 0 then
+  if made or win ~= old_win then write('w', win) end
+  if outstanding ~= old_outstanding then write('o', outstanding) end
+  write(boot, entry_text(my_seq, my_plain, my_took, kind == 'fw' and 0 or my_win, my_at, my_granted, my_used, my_returned,
+                         my_lent, my_later, my_debt, old_plain, old_granted, old_returned))
+  -- In pieces: Lua hands over some 8,000 values at most.
+  for i = 1, #writes, 4000 do call('HSET', record, unpack(writes, i, min(#writes, i + 3999))) end
+  for i = 1, #deletes, 4000 do call('HDEL', record, unpack(deletes, i, min(#deletes, i + 3999))) end
+  call('PEXPIRE', record, life)
+end
+local same = seq == my_seq
+return { print, now, learning and 2 or 0, win, my_plain, my_granted, my_used, my_returned,
+         same and my_took or 0, same and my_lent or 0, same and my_later or 0, same and my_debt or 0,
+         x, y, z, outstanding, made and 1 or 0, recall }

@@ -1,0 +1,169 @@
+//! A lease call on the wire: what goes into the script and what its answer says.
+//! An answer of another shape, or to another call, is no answer.
+
+use redis::Value;
+use tollkeeper_core::{
+    Algorithm, FixedWindow, Millis, SlidingWindow, Stand, State, Take, Taken, TokenBucket, Totals,
+    log_copy,
+};
+use tollkeeper_decide::CellName;
+
+use crate::name::record_key;
+use crate::script::Arg;
+
+/// What a call says, as the script wants it.
+#[derive(Debug)]
+pub(crate) struct TakeCall {
+    pub(crate) tag: u16,
+    pub(crate) record: String,
+    pub(crate) epoch: String,
+    kind: &'static str,
+    boot: [u8; 11],
+    numbers: [u64; 13],
+    print: String,
+}
+
+// === impl TakeCall ===
+
+impl TakeCall {
+    pub(crate) fn new(name: &CellName, take: &Take) -> Self {
+        let tag = name.tag();
+        let (kind, width, capacity) = match take.limit.algorithm {
+            Algorithm::FixedWindow(window) => {
+                let (start, end) = window.bounds(Millis(take.win));
+                ("fw", end.since(start), 0)
+            }
+            Algorithm::SlidingWindow(width) => ("sw", width.millis(), 0),
+            Algorithm::SlidingLog(width) => ("sl", width.millis(), 0),
+            Algorithm::TokenBucket { width, capacity } => ("tb", width.millis(), capacity.get()),
+        };
+        let Totals { plain, granted, used, returned } = take.totals;
+        let record = record_key(name, &take.limit, take.win);
+        let print = format!("{:x}", fingerprint(&record, take));
+        Self {
+            tag,
+            epoch: epoch_key(tag),
+            kind,
+            boot: take.boot.text(),
+            numbers: [
+                take.seq,
+                take.win,
+                plain,
+                granted,
+                used,
+                returned,
+                take.need,
+                take.ask,
+                u64::from(take.bundled),
+                take.nodes,
+                take.limit.quota.get(),
+                width,
+                capacity,
+            ],
+            record,
+            print,
+        }
+    }
+
+    pub(crate) fn keys(&self) -> [&[u8]; 2] {
+        [self.record.as_bytes(), self.epoch.as_bytes()]
+    }
+
+    pub(crate) fn args(&self) -> Vec<Arg<'_>> {
+        let mut args = Vec::with_capacity(16);
+        args.push(Arg::from(self.kind));
+        args.push(Arg::from(&self.boot[..]));
+        args.extend(self.numbers.iter().map(|number| Arg::from(*number)));
+        args.push(Arg::from(self.print.as_str()));
+        args
+    }
+
+    /// `None` where the answer is not one to this call.
+    pub(crate) fn answer(&self, take: &Take, value: &Value) -> Option<Taken> {
+        let Value::Array(parts) = value else { return None };
+        let (print, numbers) = parts.split_first()?;
+        let same = match print {
+            Value::BulkString(bytes) => bytes == self.print.as_bytes(),
+            Value::SimpleString(text) => *text == self.print,
+            _ => false,
+        };
+        let numbers: Vec<u64> = numbers.iter().map(number).collect::<Option<_>>()?;
+        let numbers: [u64; 17] = numbers.try_into().ok().filter(|_| same)?;
+        let [
+            now,
+            stand,
+            win,
+            plain,
+            granted,
+            used,
+            returned,
+            took,
+            lent,
+            later,
+            debt,
+            a,
+            b,
+            c,
+            outstanding,
+            made,
+            recall,
+        ] = numbers;
+        let now = Millis(now);
+        let stand = match stand {
+            0 => Stand::Heard,
+            1 => Stand::WrongWindow,
+            2 => Stand::Learning,
+            _ => return None,
+        };
+        let win = if stand == Stand::WrongWindow { take.limit.window_at(now).0.0 } else { win };
+        Some(Taken {
+            now,
+            stand,
+            win,
+            totals: Totals { plain, granted, used, returned },
+            took: took == 1,
+            lent,
+            later,
+            debt,
+            state: state(take, win, [a, b, c], now),
+            outstanding,
+            made: made == 1,
+            recall: recall == 1,
+        })
+    }
+}
+
+fn state(take: &Take, win: u64, [a, b, c]: [u64; 3], now: Millis) -> State {
+    match take.limit.algorithm {
+        Algorithm::FixedWindow(_) => State::Fixed(FixedWindow { start: Millis(win), used: a }),
+        Algorithm::SlidingWindow(_) => {
+            State::Sliding(SlidingWindow { start: Millis(win), used: a, previous: b })
+        }
+        Algorithm::TokenBucket { .. } => {
+            State::Bucket(TokenBucket { missing: a, fraction: b, at: Millis(c).max(now) })
+        }
+        Algorithm::SlidingLog(_) => {
+            State::Log(Box::new(log_copy((c > 0).then_some((b, c)), a, now)))
+        }
+    }
+}
+
+fn number(value: &Value) -> Option<u64> {
+    match value {
+        Value::Int(number) => u64::try_from(*number).ok(),
+        _ => None,
+    }
+}
+
+pub(crate) fn epoch_key(tag: u16) -> String {
+    format!("tk:ep:{{{tag}}}")
+}
+
+/// Of the record and the number of the call: what the script repeats.
+fn fingerprint(record: &str, take: &Take) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in record.bytes().chain(take.seq.to_le_bytes()) {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash
+}

@@ -1,0 +1,100 @@
+//! A server whose scripts are told the time, and forget by that time.
+
+use redis::{Cmd, Connection, Value, cmd};
+use tollkeeper_testkit::RedisServer;
+
+use super::RUN;
+
+/// How every script asks for the time.
+const CLOCK: &str = "local time = redis.call('TIME')\n";
+const READING: &str = "tonumber(time[1]) * 1000 + math.floor(time[2] / 1000)";
+
+/// The last of ARGV is the time; a record whose time is over is removed before the script sees it.
+const TOLD: &str = "local told = tonumber(ARGV[#ARGV])
+local over = redis.call('GET', 'x:' .. KEYS[1])
+if over and tonumber(over) <= told then redis.call('DEL', KEYS[1], 'x:' .. KEYS[1]) end
+";
+
+/// How `take.lua` calls Redis: an expiry is noted beside the record instead, by the time that was told.
+const CALL: &str = "local call, record, kind, boot, print = redis.call,";
+const NOTING: &str = "local told = tonumber(ARGV[#ARGV])
+local function noting(name, key, ...)
+  if name ~= 'PEXPIRE' then return redis.call(name, key, ...) end
+  redis.call('SET', 'x:' .. key, string.format('%.0f', told + (...)))
+end
+local call, record, kind, boot, print = noting,";
+
+pub(super) struct FakeTime {
+    _server: RedisServer,
+    connection: Connection,
+}
+
+/// A script as it is loaded, found by its digest.
+#[derive(Clone, Debug)]
+pub(super) struct Digest(String);
+
+// === impl FakeTime ===
+
+impl FakeTime {
+    pub(super) fn start() -> Self {
+        let server = RedisServer::start().unwrap();
+        let connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+        Self { _server: server, connection }
+    }
+
+    /// The script as it is, behind the line of the loader.
+    pub(super) fn load(&mut self, text: &str) -> Digest {
+        let bound = format!("local RUN = '{RUN}'\n{text}");
+        Digest(cmd("SCRIPT").arg("LOAD").arg(bound).query(&mut self.connection).unwrap())
+    }
+
+    /// The script with the time as a further argument.
+    pub(super) fn load_timed(&mut self, text: &str) -> Digest {
+        let text = replaced(&replaced(text, CLOCK, TOLD), READING, "told");
+        self.load(&text)
+    }
+
+    /// The script with the time as a further argument, and its expiry by that time.
+    pub(super) fn load_expiring(&mut self, text: &str) -> Digest {
+        self.load_timed(&replaced(text, CALL, NOTING))
+    }
+
+    pub(super) fn ask(&mut self, command: &Cmd) -> Value {
+        command.query(&mut self.connection).unwrap()
+    }
+
+    /// All in one write; the answers in order.
+    pub(super) fn ask_all(&mut self, commands: &[Cmd]) -> Vec<Value> {
+        let mut pipe = redis::pipe();
+        for command in commands {
+            pipe.add_command(command.clone());
+        }
+        pipe.query(&mut self.connection).unwrap()
+    }
+}
+
+/// A text that holds the part more than once, or not at all, is not the one that was meant.
+fn replaced(text: &str, part: &str, by: &str) -> String {
+    assert_eq!(text.matches(part).count(), 1, "`{part}` is there exactly once");
+    text.replace(part, by)
+}
+
+// === impl Digest ===
+
+impl Digest {
+    pub(super) fn call(&self, keys: &[&str]) -> Cmd {
+        let mut call = cmd("EVALSHA");
+        call.arg(&self.0).arg(keys.len()).arg(keys);
+        call
+    }
+}
+
+pub(super) fn numbers(value: &Value) -> Vec<i64> {
+    let Value::Array(parts) = value else { panic!("{value:?} is no list") };
+    parts.iter().map(number).collect()
+}
+
+pub(super) fn number(value: &Value) -> i64 {
+    let Value::Int(number) = value else { panic!("{value:?} is no number") };
+    *number
+}

@@ -1,0 +1,105 @@
+//! This server as one of a fleet: connects the engine to Redis, waits a moment for it at start, and hears what
+//! other nodes say. Without Redis there is no fleet.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::time::{interval, timeout};
+use tollkeeper_account::{BootId, LeaseLeft, LeaseMarks, SharedJournal};
+use tollkeeper_core::Boot;
+use tollkeeper_decide::{CellHasher, Fleet, LeaseTable, Origin};
+use tollkeeper_redis::{BusEvent, RedisOrigin};
+
+use crate::clock::Clock;
+use crate::settings::Settings;
+
+/// A start waits so long for Redis to be there and to have heard everybody; then it goes on without.
+const START_PATIENCE: Duration = Duration::from_secs(3);
+
+#[derive(Clone, Debug)]
+pub struct Shared {
+    pub fleet: Arc<Fleet>,
+    pub origin: RedisOrigin,
+    /// How leases are written to the journal.
+    pub marks: Arc<LeaseMarks>,
+    /// Somebody says that something was changed in the database.
+    pub changed: Arc<Notify>,
+}
+
+/// `None` where no Redis is configured.
+pub async fn join(
+    settings: &Settings,
+    journal: &SharedJournal,
+    clock: &Clock,
+    backstage: &Handle,
+) -> Option<Shared> {
+    let url = settings.redis.as_ref()?;
+    let boot = boot_of(journal.lock().boot());
+    let origin = RedisOrigin::start(url, boot, backstage);
+    let cells_max = usize::try_from(settings.max_cells).unwrap_or(usize::MAX);
+    let marks = Arc::new(LeaseMarks::new(journal.clone(), clock.machine_start()));
+    let table = LeaseTable::new(cells_max, boot).keeping(Arc::<LeaseMarks>::clone(&marks));
+    let fleet = Fleet::new(
+        table,
+        Arc::new(origin.clone()),
+        settings.mode,
+        Arc::new(clock.steady()),
+        backstage.clone(),
+    );
+    if timeout(START_PATIENCE, is_ready(&origin)).await.is_err() {
+        tracing::warn!(
+            "redis does not answer yet: limits go on by their outage policy until it does"
+        );
+    }
+    if let Ok(nodes) = origin.members().await {
+        fleet.table().set_nodes(nodes);
+    }
+    backstage.spawn(Arc::clone(&fleet).keep());
+    Some(Shared { fleet, origin, marks, changed: Arc::default() })
+}
+
+/// Eight of the sixteen bytes: two lives of one fleet meet once in a billion billion.
+pub fn boot_of(boot: BootId) -> Boot {
+    let (first, _) = boot.0.split_first_chunk().unwrap_or((&[0; 8], &[]));
+    Boot(u64::from_le_bytes(*first))
+}
+
+/// Every server answers, and none is still learning.
+async fn is_ready(origin: &RedisOrigin) {
+    let mut ticks = interval(Duration::from_millis(20));
+    loop {
+        ticks.tick().await;
+        let servers = origin.servers();
+        let mut ready = servers > 0;
+        for server in 0..servers {
+            ready &= origin.is_connected(server) && origin.probe(server).await == Ok(false);
+        }
+        if ready {
+            return;
+        }
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    /// What a checkpoint repeats of the leases that this node holds.
+    pub fn leases(&self) -> Vec<LeaseLeft> {
+        self.fleet.table().marks().into_iter().map(|mark| self.marks.left(mark)).collect()
+    }
+
+    /// Hears the other nodes for as long as this one lives.
+    pub async fn listen(self, hasher: CellHasher) {
+        let mut bus = self.origin.listen();
+        loop {
+            match bus.next().await {
+                BusEvent::News(tollkeeper_decide::News::Changed) | BusEvent::Gap => {
+                    self.changed.notify_one();
+                }
+                BusEvent::News(news) => self.fleet.hear(&news, &hasher),
+            }
+        }
+    }
+}

@@ -1,0 +1,6 @@
+-- Where limits are counted: one row for the whole fleet (scope '') and one for each tenant with a mode of its own.
+CREATE TABLE modes (
+    scope      TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    mode       TEXT COLLATE "C" NOT NULL,
+    updated_at BIGINT NOT NULL
+);

@@ -1,0 +1,273 @@
+//! The judge of a run: every admitted cost must be one that the algorithm itself, fed with all of
+//! them in the order of true time, would have admitted too. Where a promise allows more, it says how much.
+
+use std::collections::HashMap;
+
+use tollkeeper_core::{Algorithm, Cost, Limit, Millis, Quota, State};
+
+use super::world::START_MS;
+use super::{Plan, Promise};
+
+/// `fast` lets a tenth of the limit be under way untold.
+const FAST_ALPHA: u64 = 10;
+
+/// In the measured window so many requests may be missed of a cell, where its limit is so small that 5 % are less.
+const FEW: u64 = 4;
+
+#[derive(Debug, Default)]
+pub struct Findings {
+    pub asked: u64,
+    pub admitted: u64,
+    /// Units, and what one node with all the traffic would have admitted.
+    pub units: u64,
+    pub ideal: u64,
+    /// The same in the window after recovery.
+    pub late_units: u64,
+    pub late_ideal: u64,
+    pub calls: u64,
+    pub waited: u64,
+    pub degraded: u64,
+    pub kills: u64,
+    pub steps: u64,
+    /// Admitted although the limit was used up: the first one, told.
+    pub over: Option<String>,
+    pub over_units: u64,
+    /// The most in one window of one cell.
+    pub over_window: u64,
+    /// Admitted by policy, without the origin.
+    pub alone_units: u64,
+    /// Of those, beyond a node's share.
+    pub share_over: Option<String>,
+    /// Requests that never got an answer, and cells that were never forgotten.
+    pub hanging: usize,
+    pub cells_left: usize,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Judge {
+    asked: Vec<Spent>,
+    admitted: Vec<Spent>,
+    resets: Vec<(u64, u64)>,
+    /// When the measured window begins.
+    pub(super) measured_from: u64,
+}
+
+/// A cost, and the moment it was decided on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spent {
+    /// In the order of true time.
+    pub(super) us: u64,
+    /// On the origin's clock.
+    pub(super) at: Millis,
+    pub(super) cell: u64,
+    pub(super) cost: u64,
+    /// Under which limit it was asked for.
+    pub(super) limit: Limit,
+    /// By whom, where it was decided without the origin, and when as that one knew it.
+    pub(super) alone: Option<Alone>,
+}
+
+/// Each node has one share for each life and each time without the origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Alone {
+    pub(super) node: usize,
+    pub(super) life: u64,
+    pub(super) outage: u64,
+    pub(super) at: u64,
+}
+
+// === impl Findings ===
+
+impl Findings {
+    /// What of its plan's promise a run did not keep.
+    pub fn broken(&self, plan: &Plan) -> Option<String> {
+        let over = self.over.as_ref().map(|first| {
+            let (all, worst) = (self.over_units, self.over_window);
+            format!("{all} units over, {worst} in one window; first: {first}")
+        });
+        self.beyond(plan)
+            .then(|| over.unwrap_or_else(|| "?".into()))
+            .or_else(|| self.share_over.clone())
+            .or_else(|| self.dull(plan))
+    }
+
+    fn beyond(&self, plan: &Plan) -> bool {
+        let limit = plan.largest();
+        match plan.promise() {
+            Promise::Nothing => self.over_units > 0,
+            Promise::Policy => self.over_units > self.alone_units,
+            Promise::Steps => self.over_units > self.steps * limit.ceiling() * plan.cells,
+            Promise::Fast => {
+                let most = plan.traffic.costs.iter().copied().max().unwrap_or(1);
+                let nodes = plan.nodes as u64;
+                let cap = limit.ceiling() / (FAST_ALPHA * nodes) + most;
+                self.over_window > limit.ceiling() / FAST_ALPHA + nodes * most + self.kills * cap
+            }
+        }
+    }
+
+    /// Safe, and yet not alive: when all is well again the limit must be used, everybody answered, nothing left behind.
+    fn dull(&self, plan: &Plan) -> Option<String> {
+        if plan.recovery_ms == 0 {
+            return None;
+        }
+        if self.hanging > 0 || self.cells_left > 0 {
+            return Some(format!("{} asks hang, {} cells stay", self.hanging, self.cells_left));
+        }
+        let missed = self.late_ideal.saturating_sub(self.late_units);
+        // A log repeats its past: what came in one clump is forgotten in one clump, and every window a little later. It has
+        // a quarter more time for that, and still a part of one may fall just outside of what is measured.
+        let part = match plan.largest().algorithm {
+            Algorithm::SlidingLog(_) => 3,
+            _ => 20,
+        };
+        (missed > (FEW * plan.cells).max(self.late_ideal / part)).then(|| {
+            format!("{} of {} units in the window after recovery", self.late_units, self.late_ideal)
+        })
+    }
+}
+
+// === impl Judge ===
+
+impl Judge {
+    /// A request came in.
+    pub(super) fn asked(&mut self, spent: Spent) {
+        self.asked.push(spent);
+    }
+
+    /// A request was admitted, by a decision of that moment.
+    pub(super) fn admitted(&mut self, spent: Spent) {
+        self.admitted.push(spent);
+    }
+
+    /// What was spent of a cell is forgiven.
+    pub(super) fn reset(&mut self, cell: u64, us: u64) {
+        self.resets.push((us, cell));
+    }
+
+    /// Holds all of it against the algorithm.
+    pub(super) fn judge(mut self, plan: &Plan, found: &mut Findings) {
+        let limit = &plan.largest();
+        let late = self.measured_from;
+        let late_end = late.saturating_add(width(limit) * 1_000);
+        found.asked = self.asked.len() as u64;
+        found.admitted = self.admitted.len() as u64;
+        for spent in &self.admitted {
+            found.units += spent.cost;
+            found.late_units += if spent.us >= late { spent.cost } else { 0 };
+            found.alone_units += if spent.alone.is_some() { spent.cost } else { 0 };
+        }
+        replay(&mut self.asked, &self.resets, limit, false, |spent, over, _| {
+            // What does not fit whole is not admitted.
+            let units = if over == 0 { spent.cost } else { 0 };
+            found.ideal += units;
+            found.late_ideal += if (late..late_end).contains(&spent.us) { units } else { 0 };
+        });
+        // On one node each cost must also fit the limit it was asked under. Of several, one may hold units that were lent
+        // before others went above the smaller limit; and a bucket's state is about one rate.
+        let bucket = matches!(limit.algorithm, Algorithm::TokenBucket { .. });
+        if plan.faults.step_ms > 0 && limit.window_at(Millis(0)).1 == Millis(u64::MAX) {
+            // Where nothing begins and ends by the clock, what counts is the time that has truly passed.
+            for spent in &mut self.admitted {
+                spent.at = Millis(START_MS + spent.us / 1_000);
+            }
+        }
+        let each_own = plan.nodes == 1 && !bucket;
+        let width = width(limit);
+        let mut windows: HashMap<(u64, u64), u64> = HashMap::new();
+        replay(&mut self.admitted, &self.resets, limit, each_own, |spent, over, before| {
+            if over > 0 {
+                found.over_units += over;
+                let window = windows.entry((spent.cell, spent.at.0 / width)).or_default();
+                *window += over;
+                found.over_window = found.over_window.max(*window);
+                found
+                    .over
+                    .get_or_insert_with(|| format!("{spent:?} under {limit:?} in {before:?}"));
+            }
+        });
+        found.share_over = self.judge_shares(plan, limit);
+    }
+
+    /// What a node admits alone by `share` must fit its part of the limit, for each time that it was alone.
+    fn judge_shares(&self, plan: &Plan, limit: &Limit) -> Option<String> {
+        if plan.on_outage != tollkeeper_decide::OnOutage::Share {
+            return None;
+        }
+        let part = part_of(limit, plan.nodes as u64);
+        let mut states: HashMap<(u64, Alone), State> = HashMap::new();
+        for spent in &self.admitted {
+            let Some(alone) = spent.alone else { continue };
+            let state = states
+                .entry((spent.cell, Alone { at: 0, ..alone }))
+                .or_insert_with(|| State::fresh(&part));
+            let before = state.clone();
+            let (over, next) = force(&before, &part, spent.cost, Millis(alone.at));
+            if over > 0 {
+                return Some(format!("{spent:?} beyond a share, {part:?} in {before:?}"));
+            }
+            *state = next;
+        }
+        None
+    }
+}
+
+fn replay(
+    all: &mut [Spent],
+    resets: &[(u64, u64)],
+    limit: &Limit,
+    each_own: bool,
+    mut each: impl FnMut(&Spent, u64, &State),
+) {
+    all.sort_by_key(|spent| spent.us);
+    let mut resets = resets.iter().peekable();
+    let mut states: HashMap<u64, State> = HashMap::new();
+    for spent in all {
+        while let Some((_, cell)) = resets.next_if(|(us, _)| *us <= spent.us) {
+            states.remove(cell);
+        }
+        let state = states.entry(spent.cell).or_insert_with(|| State::fresh(limit));
+        let own = if each_own { &spent.limit } else { limit };
+        let (over, next) = force(state, own, spent.cost, spent.at);
+        each(spent, over, state);
+        *state = next;
+    }
+}
+
+/// Spends what fits; says how much does not.
+fn force(state: &State, limit: &Limit, cost: u64, at: Millis) -> (u64, State) {
+    let Some(cost) = Cost::new(cost) else { return (0, state.clone()) };
+    let (outcome, next) = state.clone().spend(limit, cost, at);
+    if outcome.admitted() {
+        return (0, next);
+    }
+    let left = state.probe(limit, Cost::PEEK, at).remaining.min(cost.get());
+    let next = match Cost::new(left).filter(|left| left.get() > 0) {
+        Some(left) => state.clone().spend(limit, left, at).1,
+        None => next,
+    };
+    (cost.get() - left, next)
+}
+
+fn width(limit: &Limit) -> u64 {
+    match limit.algorithm {
+        Algorithm::FixedWindow(_) => {
+            let (start, end) = limit.window_at(Millis(1_700_000_000_000));
+            end.since(start)
+        }
+        Algorithm::SlidingWindow(width)
+        | Algorithm::SlidingLog(width)
+        | Algorithm::TokenBucket { width, .. } => width.millis(),
+    }
+}
+
+/// One of `nodes` parts of a limit, and one unit at least.
+fn part_of(limit: &Limit, nodes: u64) -> Limit {
+    let part = |whole: u64| Quota::new((whole / nodes).max(1)).unwrap_or(limit.quota);
+    match limit.algorithm {
+        Algorithm::TokenBucket { width, capacity } => {
+            Limit::token_bucket(part(limit.quota.get()), width, Some(part(capacity.get())))
+        }
+        _ => Limit { quota: part(limit.quota.get()), ..*limit },
+    }
+}

@@ -94,19 +94,24 @@ impl Fleet {
     pub async fn obtain(self: &Arc<Self>, asks: &[SharedAsk<'_>]) -> Gathered {
         let mut gathered =
             Gathered { hold: Hold::new(&self.table), dealt: SmallVec::new(), passed: true };
+        let began = (self.clock)();
         // A refusal that is remembered for any of them refuses them all, before anything is taken.
         let remembered = asks.len() > 1 && self.remembers_refusal(asks);
         for asked in asks {
             let dealt = if remembered || !gathered.passed {
                 self.standing(asked)
             } else {
-                self.obtain_one(asked).await
+                // All asks of a request have one deadline between them.
+                let waited = Duration::from_millis((self.clock)().since(began));
+                self.obtain_one(asked, DEADLINE.saturating_sub(waited)).await
             };
             gathered.passed &= dealt.outcome.admitted() && !remembered;
             dealt.units.into_iter().for_each(|units| gathered.hold.add(units));
             gathered.dealt.push(dealt);
         }
         if !gathered.passed && asks.len() > 1 {
+            // What was set aside for the others goes back first, or it would not count as spare.
+            gathered.hold = Hold::new(&self.table);
             self.return_small(asks);
         }
         gathered
@@ -143,7 +148,7 @@ impl Fleet {
         }
     }
 
-    async fn obtain_one(self: &Arc<Self>, asked: &SharedAsk<'_>) -> Dealt {
+    async fn obtain_one(self: &Arc<Self>, asked: &SharedAsk<'_>, patience: Duration) -> Dealt {
         let now = (self.clock)();
         let mut wait = None;
         let near = self.table.near(
@@ -165,7 +170,9 @@ impl Fleet {
                 dealt
             }
             // Boxed, like all that is rare: every request carries the room of whatever it might await.
-            Near::Waits(id, errand) => Box::pin(self.wait(&asked.ask, id, errand, wait)).await,
+            Near::Waits(id, errand) => {
+                Box::pin(self.wait(&asked.ask, id, errand, wait, patience)).await
+            }
         }
     }
 
@@ -175,8 +182,8 @@ impl Fleet {
         id: u64,
         errand: Option<Errand>,
         told: Option<oneshot::Receiver<Dealt>>,
+        patience: Duration,
     ) -> Dealt {
-        let waiting = Waiting { fleet: self, key: ask.key, id };
         let told = match (told, errand) {
             (Some(told), errand) => {
                 if let Some(errand) = errand {
@@ -187,14 +194,18 @@ impl Fleet {
             (None, Some(errand)) => self.dispatch_detached(*ask, errand),
             (None, None) => return untouched(ask, (self.clock)()),
         };
-        match tokio::time::timeout(DEADLINE, told).await {
-            Ok(Ok(dealt)) => {
-                std::mem::forget(waiting);
-                dealt
+        let mut waiting = Waiting { fleet: self, key: ask.key, id, told: Some(told) };
+        let told = async {
+            match &mut waiting.told {
+                Some(told) => told.await.ok(),
+                None => None,
             }
-            // Patience is over. In the same moment it may have been dealt with: then what it got goes back.
-            _ => waiting.give_up().unwrap_or_else(|| untouched(ask, (self.clock)())),
+        };
+        if let Ok(Some(dealt)) = tokio::time::timeout(patience, told).await {
+            waiting.told = None;
+            return dealt;
         }
+        waiting.give_up().unwrap_or_else(|| untouched(ask, (self.clock)()))
     }
 
     fn link(&self, asked: &SharedAsk<'_>, now: Millis) -> Link {
@@ -301,26 +312,32 @@ fn untouched(ask: &LeaseAsk, now: Millis) -> Dealt {
     Dealt { outcome, units: None, degraded: true, unavailable: false, at: now }
 }
 
-/// A request in the queue of a cell. Dropped, it leaves: nothing is dealt to somebody who is gone.
+/// A request in the queue of a cell. Dropped, it leaves, and what was dealt to it in the same moment goes back.
 struct Waiting<'a> {
     fleet: &'a Arc<Fleet>,
     key: crate::CellKey,
     id: u64,
+    /// Absent once it was answered.
+    told: Option<oneshot::Receiver<Dealt>>,
 }
 
 // === impl Waiting ===
 
 impl Waiting<'_> {
-    fn give_up(self) -> Option<Dealt> {
-        let dealt = self.fleet.table.give_up(self.key, self.id, (self.fleet.clock)());
-        std::mem::forget(self);
-        dealt
+    fn give_up(&mut self) -> Option<Dealt> {
+        let mut told = self.told.take()?;
+        let gone = self.fleet.table.give_up(self.key, self.id, (self.fleet.clock)());
+        told.close();
+        if let Ok(dealt) = told.try_recv() {
+            dealt.units.into_iter().for_each(|units| self.fleet.table.release(units));
+        }
+        gone
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.fleet.table.give_up(self.key, self.id, (self.fleet.clock)());
+        self.give_up();
     }
 }
 
@@ -330,6 +347,11 @@ impl Gathered {
     /// False where something was held for so long that a lease ended meanwhile.
     pub fn is_ready(&self, now: Millis) -> bool {
         self.hold.is_ready(now)
+    }
+
+    /// Spends what was set aside, for a decision that stands.
+    pub fn commit(self) {
+        self.hold.commit();
     }
 
     /// Spends what was set aside. False where a lease has ended.

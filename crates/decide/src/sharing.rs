@@ -48,11 +48,13 @@ pub(crate) struct Joint {
     pub(crate) at: Millis,
 }
 
-/// Brings near what the shared asks of a request need. `None` where none is shared.
+/// Brings near what the shared asks of a request need. `None` where none is shared. `bundled` where something else than
+/// limits may still refuse it.
 pub(crate) async fn gather(
     fleet: &Arc<Fleet>,
     tenant_id: &str,
     asks: &[Routed<'_>],
+    bundled: bool,
 ) -> Option<Shared> {
     let mut places: SmallVec<[usize; 2]> = SmallVec::new();
     let mut shared: SmallVec<[SharedAsk<'_>; 2]> = SmallVec::new();
@@ -60,7 +62,7 @@ pub(crate) async fn gather(
         let consistency = fleet.modes.consistency(tenant_id, routed.sharing.consistency);
         if consistency != Consistency::Local {
             places.push(place);
-            shared.push(routed.shared(consistency, asks.len() > 1));
+            shared.push(routed.shared(consistency, bundled || asks.len() > 1));
         }
     }
     if shared.is_empty() {
@@ -151,7 +153,8 @@ pub(crate) fn compared(fleet: &Fleet, tenant_id: &str, asks: &[Routed<'_>]) -> V
     let shareable = asks.iter().enumerate().filter(|(_, one)| wanted(one) != Consistency::Local);
     shareable
         .map(|(place, routed)| Compared {
-            ask: routed.shared(wanted(routed), false).ask,
+            // Set aside and not spent: what was refused here must not be charged there.
+            ask: routed.shared(wanted(routed), true).ask,
             scope: Arc::clone(routed.scope),
             identifier: routed.identifier.into(),
             place,
@@ -237,7 +240,7 @@ impl Shared {
         let here = cells.spend_all_if(&local, returned, now, || in_time && condition());
         if here.passed {
             // A lease that ended since has counted these as spent: the decision stands.
-            gathered.spend(steady);
+            gathered.commit();
         }
         let had_room = here.had_room && passed && in_time;
         let (mut ours, mut theirs) = (here.outcomes.into_iter(), dealt.iter());

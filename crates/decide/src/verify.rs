@@ -120,7 +120,10 @@ impl Decider {
         if let Some(fleet) = self.fleet() {
             let routed: SmallVec<[Routed<'_>; 4]> = lines.iter().map(Line::routed).collect();
             sharing::carry(fleet, self.cells(), &key.record.tenant_id, &routed, now).await;
-            shared = sharing::gather(fleet, &key.record.tenant_id, &routed).await.map(Box::new);
+            // Credits may refuse what every limit admits: then nothing may have been spent.
+            let limited = matches!(credits, Credits::Limited { .. });
+            let tenant_id = &key.record.tenant_id;
+            shared = sharing::gather(fleet, tenant_id, &routed, limited).await.map(Box::new);
             compared = sharing::compared(fleet, &key.record.tenant_id, &routed);
         }
         // Last: a cell that came back must be decided on before the table can lose it twice.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tollkeeper_core::{Cost, Outcome, Sharing};
+use tollkeeper_core::{Consistency, Cost, Outcome, Sharing};
 
 use crate::ask::{LimitCheck, LimitedOne};
 use crate::cells::{CellAsk, Returned};
@@ -90,8 +90,10 @@ impl Warm {
         let warm = WarmCheck::new(namespace, &peek);
         if let Some(fleet) = decider.fleet() {
             let routed = [warm.routed(check.identifier)];
-            fleet.call_in(&warm.scope, check.identifier, &warm.cell).await;
-            let shared = sharing::gather(fleet, tenant_id, &routed).await.map(Box::new);
+            if fleet.modes.consistency(tenant_id, check.sharing.consistency) != Consistency::Local {
+                fleet.call_in(&warm.scope, check.identifier, &warm.cell).await;
+            }
+            let shared = sharing::gather(fleet, tenant_id, &routed, false).await.map(Box::new);
             if shared.is_some() {
                 let (checks, returned) = (SmallVec::from_iter([warm]), Vec::new());
                 return Ok(Self { checks, returned, shared, compared: Vec::new() });

@@ -63,6 +63,13 @@ fn shape(limit: &Limit, win: u64) -> (&'static str, String, Option<u64>) {
     }
 }
 
+/// A part as it is written in names.
+pub(crate) fn written(part: &str) -> String {
+    let mut text = String::new();
+    push_part(&mut text, part);
+    text
+}
+
 /// Letters, digits and three marks stand for themselves, everything else as `%` and two digits. A hash has a `#` in front,
 /// which no escaped text has.
 fn push_part(key: &mut String, part: &str) {

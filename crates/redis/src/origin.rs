@@ -1,5 +1,6 @@
 //! The shared origin of limits: lease calls, epochs, members and news over Redis. It keeps no counters itself.
 
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use tollkeeper_decide::{Asking, CellName, Missed, News, Origin, Scope};
 use crate::client::Redis;
 use crate::epoch::{self, Epoch};
 use crate::error::CallError;
-use crate::name::record_pattern;
+use crate::name::{record_pattern, written};
 use crate::news::{self, BUS};
 use crate::options::Options;
 use crate::script::{Arg, ScriptId};
@@ -52,6 +53,8 @@ struct Inner {
     boot: Boot,
     /// Which server has a tag, by its place in the list.
     places: RwLock<Places>,
+    /// Counts probes.
+    probed: AtomicU16,
     runtime: Handle,
 }
 
@@ -77,6 +80,7 @@ impl RedisOrigin {
             redis,
             boot,
             places: RwLock::default(),
+            probed: AtomicU16::new(0),
             runtime: runtime.clone(),
         }));
         origin.0.look();
@@ -157,8 +161,16 @@ impl Inner {
         then(&self.places.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn first_tag(&self, server: usize) -> Option<u16> {
-        self.with_places(|places| places.servers.get(server).and_then(|(tag, _)| *tag))
+    /// Another tag of the server with every call, so that all epochs are looked at, and kept, within minutes.
+    fn some_tag(&self, server: usize) -> Option<u16> {
+        let from = self.probed.fetch_add(1, Ordering::Relaxed) % TAGS;
+        self.with_places(|places| {
+            let here = |tag: &u16| {
+                places.of_tag.get(usize::from(*tag)).is_some_and(|at| usize::from(*at) == server)
+            };
+            let known = places.servers.get(server)?.0;
+            (from..TAGS).chain(0..from).find(here).or(known)
+        })
     }
 
     async fn take(&self, call: TakeCall, take: Take, patience: Duration) -> Result<Taken, Missed> {
@@ -172,7 +184,7 @@ impl Inner {
     }
 
     async fn probe(&self, server: usize) -> Result<bool, Missed> {
-        let tag = self.first_tag(server).ok_or(Missed::Away)?;
+        let tag = self.some_tag(server).ok_or(Missed::Away)?;
         let epoch = Epoch::ask(&self.redis, tag).await?;
         if epoch.is_new() {
             // Everything is gone, not this one key: all tags learn at once.
@@ -198,7 +210,7 @@ impl Inner {
     }
 
     /// Walks every server: which shapes an identifier was counted in is known to nobody.
-    async fn reset(&self, pattern: String) -> Result<u64, Missed> {
+    async fn reset(&self, pattern: String, identifier: Option<String>) -> Result<u64, Missed> {
         let servers = self.with_places(|places| places.servers.clone());
         let mut reset = 0;
         for (tag, _) in servers {
@@ -206,7 +218,11 @@ impl Inner {
             let mut cursor = 0_u64;
             loop {
                 let (next, keys) = self.scan(tag, cursor, &pattern).await?;
-                for key in keys {
+                // A star of the pattern may have met more than the one part that it stands for.
+                let meant = |key: &String| {
+                    identifier.as_deref().is_none_or(|one| key.split(':').nth(3) == Some(one))
+                };
+                for key in keys.into_iter().filter(meant) {
                     reset += self.reset_one(&key).await?;
                 }
                 cursor = next;
@@ -293,7 +309,8 @@ impl Origin for RedisOrigin {
 
     fn reset(&self, scope: &Arc<Scope>, identifier: Option<&str>) -> Asking<u64> {
         let (inner, pattern) = (Arc::clone(&self.0), record_pattern(scope, identifier));
-        Box::pin(async move { inner.reset(pattern).await })
+        let identifier = identifier.map(written);
+        Box::pin(async move { inner.reset(pattern, identifier).await })
     }
 }
 

@@ -15,6 +15,9 @@ use crate::status::chain;
 /// How long no news are believed to mean that nothing changed.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// Longer than a statement may take: it is not given up before the database does.
+const READ: Duration = Duration::from_secs(3);
+
 /// How far this node has followed.
 #[derive(Clone, Debug)]
 pub struct Followed(watch::Receiver<u64>);
@@ -42,14 +45,24 @@ async fn run(
     let mut last = from;
     let mut changes = store.changes(last);
     loop {
-        // Another node may say over Redis that there is something, before or instead of the database.
-        let news = async {
-            tokio::select! {
-                entry = changes.next() => Some(entry),
-                () = hint.notified() => None,
+        let news = if changes.is_behind() {
+            // Not begun anew for every hint: many changes would keep it from ever ending.
+            match timeout(READ, changes.read()).await {
+                Ok(Ok(None)) => continue,
+                Ok(read) => Ok(read.transpose()),
+                Err(late) => Err(late),
             }
+        } else {
+            // Another node may say over Redis that there is something, before or instead of the database.
+            let heard = async {
+                tokio::select! {
+                    entry = changes.next() => Some(entry),
+                    () = hint.notified() => None,
+                }
+            };
+            timeout(LOOK, heard).await
         };
-        match timeout(LOOK, news).await {
+        match news {
             Ok(Some(Ok(entry))) => {
                 // First, or a load under way could take from there what is forgotten here.
                 if let Some(cache) = &cache {
@@ -74,7 +87,7 @@ async fn run(
                 pause().await;
                 changes = store.changes(last);
             }
-            Ok(None) | Err(_) => changes = store.changes(last),
+            Ok(None) | Err(_) => changes.look(),
         }
     }
 }

@@ -390,6 +390,9 @@ impl From<&StoreError> for Refusal {
             }
             StoreError::Taken { what } => Self::Taken { what: *what },
             StoreError::Protected => Self::Protected,
+            StoreError::Revoked => {
+                Self::Precondition("This key was revoked for good: create another one.")
+            }
             StoreError::OperatorKey => Self::Precondition(
                 "The operator's key is the one in the settings: change it there.",
             ),

@@ -13,6 +13,8 @@ use tollkeeper_store::{Store, StoreError, Used};
 use crate::clock::Clock;
 use crate::http::REMEMBERED_MS;
 
+const DAY_MS: u64 = 86_400_000;
+
 /// One part of the table per beat; the whole table in ten seconds.
 const SWEEP_BEAT: Duration = Duration::from_millis(100);
 const SWEEP_PARTS: usize = 100;
@@ -85,6 +87,12 @@ async fn forget(store: &Store, clock: &Clock) {
         let before = Millis(clock.now().0.saturating_sub(REMEMBERED_MS));
         let outcome = store.forget_answers(before).await;
         report("answers kept for retries could not be forgotten", &outcome, &mut failing);
+        // No node serves what it has not renewed for a day, so none needs to hear of older changes.
+        let day_ago = Millis(clock.now().0.saturating_sub(DAY_MS));
+        let outcome = store.trim_outbox(day_ago).await;
+        report("changes that all nodes know could not be forgotten", &outcome, &mut failing);
+        let outcome = store.forget_ended_leases(day_ago).await;
+        report("credit leases of ended processes could not be forgotten", &outcome, &mut failing);
     }
 }
 

@@ -29,6 +29,8 @@ pub enum StoreError {
     Taken { what: Thing },
     #[error("this project is protected against deletion: take deleteProtection off first")]
     Protected,
+    #[error("this key was revoked for good; make another one")]
+    Revoked,
     #[error("the operator's key is the one in the settings: change it there")]
     OperatorKey,
     #[error("this key has no limit on credits: set a number first")]

@@ -59,17 +59,33 @@ impl Store {
 // === impl Changes ===
 
 impl Changes {
+    /// Is there something to read before there can be news?
+    pub fn is_behind(&self) -> bool {
+        self.behind || !self.read.is_empty()
+    }
+
+    /// The next change that is in the outbox already; none once it has been read to its end.
+    pub async fn read(&mut self) -> Result<Option<OutboxEntry>, StoreError> {
+        if self.behind && self.read.is_empty() {
+            let page = self.store.outbox_since(self.last, PAGE).await?;
+            self.behind = page.len() == PAGE as usize;
+            self.read.extend(page);
+        }
+        let entry = self.read.pop_front();
+        self.last = entry.as_ref().map_or(self.last, |entry| entry.revision);
+        Ok(entry)
+    }
+
+    /// Looks into the outbox before it waits again.
+    pub fn look(&mut self) {
+        self.behind = true;
+    }
+
     /// Waits for the next change. An error is the database's, met while catching up: ask again later.
     /// Dropped while it waits, it loses nothing.
     pub async fn next(&mut self) -> Result<OutboxEntry, StoreError> {
         loop {
-            if self.behind && self.read.is_empty() {
-                let page = self.store.outbox_since(self.last, PAGE).await?;
-                self.behind = page.len() == PAGE as usize;
-                self.read.extend(page);
-            }
-            if let Some(entry) = self.read.pop_front() {
-                self.last = entry.revision;
+            if let Some(entry) = self.read().await? {
                 return Ok(entry);
             }
             match self.news.recv().await {

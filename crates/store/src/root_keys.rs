@@ -153,11 +153,15 @@ impl Store {
         old_expires: Option<Millis>,
     ) -> Result<Written<String>, StoreError> {
         const EXPIRE: &str = "UPDATE root_keys SET expires = $2 WHERE id = $1";
+        const DISABLE: &str = "UPDATE root_keys SET enabled = FALSE WHERE id = $1";
         let mut change = self.change(by.now).await?;
         let (hash, old) = lock(&mut change, by.tenant_id, root_key_id).await?;
         let permissions = old.permissions.clone();
         let made = NewRootKey { name: old.name.clone(), permissions, ..new };
         let id = insert_root_key(&mut change, by.tenant_id, &made, by.now).await?;
+        if !old.enabled {
+            change.sql().run(DISABLE, binds![&id]).await?;
+        }
         if let Some(given) = old_expires {
             let sooner = old.expires.map_or(given, |own| own.min(given));
             change.sql().run(EXPIRE, binds![root_key_id, sooner]).await?;

@@ -120,7 +120,7 @@ const EXPECTED: &[Row] = &[
     row("rootKeys.deleteKey", &["rootKeys.{id}.deleteKey"], 403, 404),
     row("rootKeys.rerollKey", &["rootKeys.{id}.rerollKey"], 403, 404),
     // For its own tenant; what only the operator may do for the fleet is in `system`.
-    row("system.setMode", &["system.*.set_mode"], 403, 404),
+    row("system.setMode", &["system.*.setMode"], 403, 404),
     row("system.status", &["system.*.status"], 403, 200),
     operators("tenants.create"),
     operators("tenants.list"),

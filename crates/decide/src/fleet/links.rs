@@ -25,6 +25,8 @@ pub(super) struct Links {
 struct Server {
     breaker: Breaker,
     learning_until: Millis,
+    /// A call was told that it learns, and nobody has looked into it since.
+    seen_learning: bool,
     /// Counted among the troubles.
     counted: bool,
 }
@@ -77,7 +79,15 @@ impl Links {
     }
 
     pub(super) fn learning(&self, server: usize, now: Millis) {
-        self.with(server, |server| server.learning_until = now + LEARNING_MS);
+        self.with(server, |server| {
+            server.learning_until = now + LEARNING_MS;
+            server.seen_learning = true;
+        });
+    }
+
+    /// Was any call told since the last time that it learns?
+    pub(super) fn was_learning(&self, server: usize) -> bool {
+        self.with(server, |server| std::mem::take(&mut server.seen_learning))
     }
 
     /// It answers again. True when it was away.

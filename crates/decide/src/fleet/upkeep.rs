@@ -94,6 +94,8 @@ impl Fleet {
         if learning {
             self.links.learning(server, self.now());
         }
+        // The probe looks at one part of the server; others may have lost their history alone.
+        let learning = self.links.was_learning(server) || learning;
         if recovered || (learning && !*taught) {
             let errands = self.table.assert_all(|name, _| self.origin.server(name) == server);
             self.run_all(errands).await;

@@ -132,7 +132,11 @@ impl<W> LeaseCell<W> {
                 sight.before(Millis(taken.win.saturating_add(width.millis())).max(taken.now))
             }
             Algorithm::TokenBucket { .. } => sight.before(taken.now + BUCKET_LEASE_MS),
-            Algorithm::SlidingLog(width) => sight.before(taken.now + width.millis() / 50),
+            Algorithm::SlidingLog(width) => {
+                let lapse = sight.before(taken.now + width.millis() / 50);
+                // Units of an earlier loan were entered under its moment: no later answer makes them last longer.
+                if self.totals.held() > taken.lent { self.lapse.min(lapse) } else { lapse }
+            }
         };
     }
 

@@ -9,7 +9,8 @@ use super::cell::{Flight, LeaseCell, Sender};
 impl<W> LeaseCell<W> {
     /// The next call of this cell, for its first waiter if there is one.
     pub(super) fn depart(&mut self, sender: &Sender, now: Millis) -> Take {
-        let waiting: u64 = self.waiters.iter().map(|waiter| waiter.ask.cost.get()).sum();
+        let costs = self.waiters.iter().map(|waiter| waiter.ask.cost.get());
+        let waiting = costs.fold(0, u64::saturating_add);
         let mut ask = waiting.max(self.demand());
         let front = self.waiters.front().map(|waiter| (waiter.id, waiter.ask));
         if let Some((_, first)) = &front {

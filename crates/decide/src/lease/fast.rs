@@ -29,7 +29,10 @@ impl<W> LeaseCell<W> {
                 if cost > outcome.limit { Admission::Never } else { self.fits(ask, at) };
             return refusal(outcome, at);
         }
-        self.limit = ask.limit;
+        // A lease of a larger limit must not pass for one of this limit.
+        if self.totals.held() == 0 || self.covers(&ask.limit) {
+            self.limit = ask.limit;
+        }
         self.totals.plain += cost;
         self.note_spending(cost, now);
         outcome.remaining = left - cost;
@@ -76,7 +79,10 @@ impl<W> LeaseCell<W> {
         if start <= self.win {
             return false;
         }
-        self.limit = ask.limit;
+        // A lease of a larger limit must not pass for one of this limit.
+        if self.totals.held() == 0 || self.covers(&ask.limit) {
+            self.limit = ask.limit;
+        }
         self.open_window(start, now);
         self.owes_before && self.flight.is_none()
     }

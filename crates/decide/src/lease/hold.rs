@@ -56,6 +56,12 @@ impl<W> Hold<W> {
         self.units.iter().all(|units| self.table.keeps(units, now))
     }
 
+    /// Spends all of it, for a decision that stands.
+    pub fn commit(mut self) {
+        let units = std::mem::take(&mut self.units);
+        self.table.commit(&units);
+    }
+
     /// Spends all of it, or nothing: false where a lease was over before.
     pub fn spend(mut self, now: Millis) -> bool {
         let units = std::mem::take(&mut self.units);

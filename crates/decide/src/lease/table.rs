@@ -263,6 +263,18 @@ impl<W> LeaseTable<W> {
         whole
     }
 
+    /// Spends what was set aside for a decision that has been made. What was set aside in a lease that is over by now was
+    /// counted as spent when it ended.
+    pub fn commit(&self, all: &[Units]) {
+        for units in all.iter().filter(|units| units.is_aside()) {
+            let mut shard = lock(self.shard(units.key));
+            if let Some(cell) = shard.get_mut(&units.key).filter(|cell| cell.keeps_lease(units)) {
+                cell.aside = cell.aside.saturating_sub(units.units);
+                cell.totals.used += units.units;
+            }
+        }
+    }
+
     /// Can these still be spent?
     pub fn keeps(&self, units: &Units, now: Millis) -> bool {
         !units.is_aside()

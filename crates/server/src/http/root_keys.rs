@@ -65,7 +65,9 @@ async fn update(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     permit(&caller, "rootKeys", &request.key_id, "updateKey")?;
     let permissions = request.permissions.as_deref().map(texts);
     if let Some(permissions) = &permissions {
-        within(&caller, permissions, caller.expires)?;
+        // Widening a key that lives longer than the caller would outlive it just as making one would.
+        let target = existing(call, &caller, &request.key_id).await?;
+        within(&caller, permissions, target.expires)?;
     }
     let (author, id) = (Author::new(call, &caller), request.key_id.to_string());
     let name = patch(request.name, |name| name.to_string());

@@ -30,7 +30,7 @@ pub async fn handle(which: SystemCall, call: &mut Call<'_>) -> Result<Reply, Ref
 async fn set_mode(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let request: wire::SetModeRequest<'_> = call.request()?;
     let caller = call.caller().await?;
-    permit(&caller, "system", "*", "set_mode")?;
+    permit(&caller, "system", "*", "setMode")?;
     let tenant_id = owned(request.tenant.as_ref());
     match &tenant_id {
         None if !caller.operator => return Err(Refusal::OperatorOnly),

@@ -33,6 +33,9 @@ impl Store {
         const EXPIRE: &str = "UPDATE keys SET expires = $2 WHERE id = $1";
         let mut change = self.change(by.now).await?;
         let old = lock_key(&mut change, by, key_id).await?;
+        if old.revoked_at.is_some() {
+            return Err(StoreError::Revoked);
+        }
         let id = match reroll.id {
             Some(id) => id,
             None => ids::fresh(ids::KEY)?,

@@ -157,3 +157,19 @@ fn pages_of_root_keys_hold_every_one_once() {
         new_root_key(client, &[]).0
     });
 }
+
+#[test]
+fn no_root_key_widens_one_that_outlives_it_and_a_disabled_one_stays_disabled_when_rerolled() {
+    let world = World::new();
+    let mut client = world.client();
+    let (lasting, _) = new_root_key(&mut client, &["identity.*.read_identity"]);
+    // In 2096, which is sooner than never.
+    let soon = json!({"permissions": ["*"], "expires": 4_000_000_000_000_u64});
+    let short = client.data("rootKeys.createKey", &soon);
+    let mut short = Client::new(world.server.url(), text(&short["key"]));
+    let widen = json!({"keyId": lasting, "permissions": ["*"]});
+    assert_eq!(short.post("rootKeys.updateKey", &widen).status(), 403);
+    client.data("rootKeys.updateKey", &json!({"keyId": lasting, "enabled": false}));
+    let rerolled = client.data("rootKeys.rerollKey", &json!({"keyId": lasting, "expiration": 0}));
+    assert_eq!(listing(&world, text(&rerolled["key"])), 403);
+}

@@ -160,3 +160,26 @@ fn one_busy_identifier_needs_far_fewer_calls_than_requests() {
     let calls = (fleet.calls() - before).saturating_sub(idle);
     assert!(calls * 10 < seen.len() as u64, "{calls} calls for {} requests", seen.len());
 }
+
+#[test]
+fn a_verification_refused_for_its_credits_takes_nothing_from_a_shared_limit() {
+    let fleet = Fleet::of(1);
+    let mut client = fleet.clients().remove(0);
+    let api = client.data("apis.createApi", &json!({"name": "api"}));
+    let limit = json!({"name": "calls", "limit": 20, "duration": LONG_MS, "autoApply": true});
+    let made = client.data(
+        "keys.createKey",
+        &json!({"apiId": api["apiId"], "ratelimits": [limit], "credits": {"remaining": 0}}),
+    );
+    let verify = |client: &mut Client| {
+        let data = client.data("keys.verifyKey", &json!({"key": made["key"]}));
+        data["code"].as_str().expect("a code").to_owned()
+    };
+    for _ in 0..30 {
+        assert_eq!(verify(&mut client), "USAGE_EXCEEDED");
+    }
+    let more = json!({"keyId": made["keyId"], "operation": "set", "value": 100});
+    client.data("keys.updateCredits", &more);
+    let valid = (0..20).filter(|_| verify(&mut client) == "VALID").count();
+    assert!(valid >= 18, "{valid} of 20");
+}

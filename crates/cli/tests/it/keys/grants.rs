@@ -76,3 +76,22 @@ fn roles_are_added_removed_and_set_at_once_and_an_unknown_one_is_not_found() {
     }
     assert!(!may(&mut client, &key.text, "doc.read"), "a refused change changes nothing");
 }
+
+#[test]
+fn an_update_replaces_permissions_and_roles_only_for_those_who_may_set_them() {
+    let world = World::new();
+    let mut client = world.client();
+    let api = api(&mut client);
+    let key = create(&mut client, &api, json!({}));
+    let made = client.data(
+        "rootKeys.createKey",
+        &json!({"permissions": ["api.*.update_key", "api.*.read_key"]}),
+    );
+    let mut narrow = Client::new(world.server.url(), made["key"].as_str().expect("a key"));
+    narrow.data("keys.updateKey", &json!({"keyId": key.id, "name": "renamed"}));
+    for more in [json!({"permissions": ["admin"]}), json!({"roles": ["owner"]})] {
+        let mut body = json!({"keyId": key.id});
+        body.as_object_mut().expect("an object").extend(more.as_object().expect("one").clone());
+        assert_eq!(narrow.post("keys.updateKey", &body).status(), 403, "{body}");
+    }
+}

@@ -136,3 +136,14 @@ fn a_deleted_api_takes_its_keys_with_it() {
         assert_eq!(client.post(method, &body).status(), 404, "{method}");
     }
 }
+
+#[test]
+fn a_revoked_key_is_not_rerolled_into_a_good_one() {
+    let world = World::new();
+    let mut client = world.client();
+    let api = api(&mut client);
+    let key = create(&mut client, &api, json!({}));
+    client.data("keys.revoke", &json!({"keyId": key.id}));
+    let refused = client.post("keys.rerollKey", &json!({"keyId": key.id, "expiration": 0}));
+    assert_eq!(refused.status(), 412, "{}", refused.json);
+}

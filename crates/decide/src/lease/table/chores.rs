@@ -21,6 +21,9 @@ const IDLE_MS: u64 = 1_000;
 /// others need its room.
 const HISTORY_MS: u64 = 60_000;
 
+/// Calls that one look through a part of the table makes; the rest waits for the next one.
+const ERRANDS_MAX: usize = 2_048;
+
 // === impl LeaseTable ===
 
 impl<W> LeaseTable<W> {
@@ -30,7 +33,9 @@ impl<W> LeaseTable<W> {
         for shard in self.shards.iter().skip(part).step_by(of.max(1)) {
             let mut shard = lock(shard);
             for cell in shard.values_mut() {
-                if let Some(errand) = self.chore(cell, now) {
+                if errands.len() < ERRANDS_MAX
+                    && let Some(errand) = self.chore(cell, now)
+                {
                     errands.push(errand);
                 }
             }
@@ -109,7 +114,7 @@ impl<W> LeaseTable<W> {
             for cell in lock(shard).values_mut() {
                 cell.pass_time(now);
                 let held = cell.totals.held();
-                if cell.flight.is_none() && cell.totals != cell.acked || held > 0 {
+                if cell.flight.is_none() && (cell.totals != cell.acked || held > 0) {
                     cell.hand_back();
                     leases.push((held, self.tell(cell)));
                 }

@@ -80,6 +80,22 @@ async fn roles(
     Ok(desk::reply(call, after.iter().map(role::shown).collect::<Vec<_>>()))
 }
 
+/// An update that replaces permissions or roles needs what setting them needs.
+pub async fn may_replace(
+    call: &Call<'_>,
+    caller: &RootKey,
+    request: &wire::UpdateKeyRequest<'_>,
+) -> Result<(), Refusal> {
+    if let Some(permissions) = &request.permissions {
+        permit_grant(caller, Grant::Set, "add_permission_to_key", "remove_permission_from_key")?;
+        may_make(call, caller, texts(permissions)).await?;
+    }
+    if request.roles.is_some() {
+        permit_grant(caller, Grant::Set, "add_role_to_key", "remove_role_from_key")?;
+    }
+    Ok(())
+}
+
 /// Whoever sets may do both: what is not in the new set is taken away.
 fn permit_grant(caller: &RootKey, grant: Grant, add: &str, remove: &str) -> Result<(), Refusal> {
     if grant != Grant::Remove {

@@ -6,13 +6,14 @@ use super::super::call::Call;
 use super::super::desk::{self, Author};
 use super::super::reply::Reply;
 use super::access::permitted;
-use super::{balance, terms};
+use super::{balance, grants, terms};
 use crate::status::Refusal;
 
 pub async fn update(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let request: wire::UpdateKeyRequest<'_> = call.request()?;
     let caller = call.caller().await?;
     let key = permitted(call, &caller, &request.key_id, "update_key").await?;
+    grants::may_replace(call, &caller, &request).await?;
     let touches_credits = !request.credits.is_keep();
     let patch = terms::patch(request)?;
     if touches_credits {

@@ -15,7 +15,7 @@ pub const ROUTES: &[Route] = &[
     change::<wire::SetModeRequest<'static>>(
         "/v2/system.setMode",
         Endpoint::System(SystemCall::SetMode),
-        "system.*.set_mode",
+        "system.*.setMode",
         "Say where limits are counted: for the whole fleet (the operator's root key only) or for one tenant.",
         Answers::Data(wire::Empty::SHAPE),
     ),

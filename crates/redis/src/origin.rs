@@ -92,6 +92,23 @@ impl RedisOrigin {
         &self.0.redis
     }
 
+    /// Has every server heard everybody? Epochs are renewed in the order of tags, so the last one is the last to know.
+    pub async fn is_settled(&self) -> bool {
+        let last: Vec<Option<u16>> = self.0.with_places(|places| {
+            let of = |server| {
+                let here = |tag: &u16| usize::from(places.of_tag[usize::from(*tag)]) == server;
+                (0..TAGS).rev().find(here)
+            };
+            (0..places.servers.len()).map(of).collect()
+        });
+        for tag in last.into_iter().flatten() {
+            if !Epoch::ask(&self.0.redis, tag).await.is_ok_and(|epoch| !epoch.is_learning()) {
+                return false;
+            }
+        }
+        true
+    }
+
     /// What other nodes say.
     pub fn listen(&self) -> Listener {
         Listener(self.0.redis.subscribe(BUS))

@@ -76,7 +76,7 @@ async fn is_ready(origin: &RedisOrigin) {
         for server in 0..servers {
             ready &= origin.is_connected(server) && origin.probe(server).await == Ok(false);
         }
-        if ready {
+        if ready && origin.is_settled().await {
             return;
         }
     }

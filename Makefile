@@ -12,7 +12,7 @@ else
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint fmt tidy bench bench-exact bench-gate clean
+.PHONY: help run build test lint fmt tidy bench bench-exact bench-gate soak clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -50,6 +50,11 @@ bench: ## side-by-side figures, printed as tables
 bench-exact: ## exactness of a fleet over the whole grid; takes up to 40 minutes
 	@scripts/need redis-server
 	@cargo run --release --package tollkeeper-bench -- exact grid
+
+soak: ## what takes longer than a test may: ten thousand fleets from seeds, a minute of trouble with Redis
+	@scripts/need $(TEST_NEEDS)
+	@FLEET_SEEDS=10000 cargo test --package tollkeeper-decide --test it fleet
+	@cargo test --package tollkeeper --test it system:: -- --ignored
 
 bench-gate: ## fail when the hot path takes 5 % more instructions than recorded
 	@scripts/need $(BENCH_NEEDS)

@@ -346,7 +346,7 @@ fn the_mode_command_changes_the_mode_and_the_status_command_shows_it() {
 }
 
 #[test]
-#[ignore = "a minute of trouble takes more than a minute; run by hand and before a release"]
+#[ignore = "a minute of trouble takes more than a minute; run by `make soak`"]
 fn a_node_that_may_goes_back_to_memory_after_a_minute_without_redis() {
     let mut pair = Pair::with(&[("TOLLKEEPER_ROLLBACK", "on")]);
     let mut clients = pair.clients();

@@ -224,14 +224,6 @@ impl<W> LeaseTable<W> {
         turn
     }
 
-    /// The same call once more: what it did the first time, if it did, is in its answer.
-    pub fn still_wanted(&self, errand: &Errand) -> bool {
-        let shard = lock(self.shard(errand.key));
-        shard
-            .get(&errand.key)
-            .is_some_and(|cell| cell.flight.is_some_and(|f| f.take.seq == errand.take.seq))
-    }
-
     /// An asker whose patience is over. `None` when it has been dealt with already.
     pub fn give_up(&self, key: CellKey, waiter: u64, now: Millis) -> Option<Dealt> {
         let mut shard = lock(self.shard(key));

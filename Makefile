@@ -1,7 +1,7 @@
 # The commands of this repository. `make` alone lists them.
 
 # Commands that the tests and the benchmarks call, as scripts/need takes them.
-TEST_NEEDS  := node:nodejs npm python3:python3-venv redis-server
+TEST_NEEDS  := node:nodejs npm python3:python3-venv redis-server caddy
 BENCH_NEEDS := wrk valgrind taskset:util-linux
 
 # nextest runs test binaries side by side; without it cargo's own runner does.

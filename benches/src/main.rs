@@ -16,6 +16,7 @@ mod memory;
 mod proc;
 mod report;
 mod rounds;
+mod rules;
 mod verify;
 
 use std::process::ExitCode;
@@ -33,6 +34,7 @@ tollkeeper-bench memory              bytes per live cell
 tollkeeper-bench http [TOLLKEEPER]   ratelimit.limit against a bare hyper server; builds the binary unless given
 tollkeeper-bench verify [PART]       keys.verifyKey; parts: throughput, latency, revocation, flood, restart
 tollkeeper-bench exact [grid]        a fleet on one Redis: what is admitted too much or too little, and calls per decision
+tollkeeper-bench rules               the rules that a request meets, of up to 10,000
 tollkeeper-bench layout              one runtime per core against one runtime over all cores
 tollkeeper-bench gate [--record]     instructions of the hot path against benches/gate.toml";
 
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         ["verify", part] => verify::part(part).and_then(|part| verify::run(&[part])),
         ["exact"] => exact::run(exact::Extent::Sample),
         ["exact", "grid"] => exact::run(exact::Extent::Grid),
+        ["rules"] => rules::run(),
         ["layout"] => http::layout(),
         ["gate"] => gate::check(),
         ["gate", "--record"] => gate::record(),
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
 fn everything() -> Result<(), Failure> {
     decide::run()?;
     memory::run()?;
+    rules::run()?;
     http::against_bare(None)?;
     http::layout()?;
     verify::run(&verify::Part::ALL)?;

@@ -3,18 +3,20 @@
 
 use std::hint::black_box;
 
-use tollkeeper_core::{Cost, Limit, Millis};
+use tollkeeper_core::{Cost, Limit, Millis, RuleSet};
 use tollkeeper_decide::{CellAsk, CellHasher, CellKey, Cells, NamespaceTag};
 use tollkeeper_wire::{LimitRequest, parse};
 
 use crate::failure::Failure;
 use crate::identifiers::identifier;
 use crate::limits;
+use crate::rules::{self, Mix, Request};
 
 pub(super) const ITERATIONS: usize = 10_000;
 /// Ten spends per cell: every tenth also tells the journal.
 const CELLS: usize = ITERATIONS / 10;
 const BUNDLE: usize = 5;
+const RULES: usize = 1_000;
 const NOW: Millis = Millis(1_700_000_000_000);
 /// Some windows and tokens have moved on since the warm-up.
 const LATER: Millis = Millis(NOW.0 + 12_345);
@@ -27,18 +29,20 @@ pub(super) enum Subject {
     CellKey,
     Parse,
     Bundle,
+    Rules,
 }
 
 // === impl Subject ===
 
 impl Subject {
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::SlidingWindow,
         Self::TokenBucket,
         Self::Denied,
         Self::CellKey,
         Self::Parse,
         Self::Bundle,
+        Self::Rules,
     ];
 
     /// As in the record, and in the name of its function behind `gate_`.
@@ -50,6 +54,7 @@ impl Subject {
             Self::CellKey => "cell_key",
             Self::Parse => "parse_limit",
             Self::Bundle => "spend_bundle",
+            Self::Rules => "match_rules",
         }
     }
 
@@ -61,6 +66,7 @@ impl Subject {
             Self::CellKey => "cell key of a 40-byte identifier",
             Self::Parse => "parse the body of `ratelimit.limit`",
             Self::Bundle => "spend a bundle of 5 cells",
+            Self::Rules => "meet 5 of 1,000 rules",
         }
     }
 
@@ -92,6 +98,10 @@ impl Subject {
             Self::Bundle => {
                 let (cells, asks) = warm(limits::sliding_window()?, BUNDLE);
                 gate_spend_bundle(&cells, &asks) == ITERATIONS
+            }
+            Self::Rules => {
+                let set = Mix::Mixed.compiled(RULES)?;
+                gate_match_rules(&set, &rules::requests()) == ITERATIONS * rules::MET
             }
         };
         if right { Ok(()) } else { Err(Failure::Invalid(format!("{self:?} gave a wrong answer"))) }
@@ -179,4 +189,15 @@ fn gate_spend_bundle(cells: &Cells, asks: &[CellAsk]) -> usize {
         passed += usize::from(settled.passed);
     }
     passed
+}
+
+#[inline(never)]
+fn gate_match_rules(set: &RuleSet, requests: &[Request]) -> usize {
+    let mut matched = Vec::new();
+    let mut met = 0;
+    for n in 0..ITERATIONS {
+        requests[n % requests.len()].walk(set, &mut matched);
+        met += matched.len();
+    }
+    met
 }

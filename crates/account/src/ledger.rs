@@ -54,20 +54,32 @@ impl Ledger {
         if made.limits.iter().any(|one| one.degraded) {
             self.page().fallback(made.passed);
         }
+        // A look is no use of the limit.
+        for one in made.limits.iter().filter(|_| kind != Kind::Peek) {
+            one.count.hit();
+            if !one.outcome.admitted() {
+                one.count.deny();
+            }
+        }
         Answer { made, at }
     }
 
-    /// Every outcome is counted, `NOT_FOUND` too. Spent credits are in the journal before this returns.
-    pub fn record_verified(&self, decided: Decided<Verified>) -> Answer<Verified> {
+    /// Every outcome is counted, `NOT_FOUND` too, unless it only says what would happen. Spent credits are in the
+    /// journal before this returns.
+    pub fn record_verified(&self, kind: Kind, decided: Decided<Verified>) -> Answer<Verified> {
         let at = decided.at();
         let made = decided.open();
-        self.page().check(Kind::Verify, made.verdict.into());
-        if made.limits.iter().any(|one| one.degraded) {
-            self.page().fallback(made.verdict == Verdict::Valid);
+        if made.dry {
+            return Answer { made, at };
         }
-        if let Some(key) = made.key.as_ref().filter(|_| made.verdict == Verdict::Valid) {
+        self.page().check(kind, made.verdict.into());
+        if made.limits.iter().any(|one| one.degraded) {
+            self.page().fallback(made.passed());
+        }
+        if let Some(key) = made.key.as_ref().filter(|_| made.passed()) {
             self.last_used.note(key, at);
         }
+        count(&made);
         if made.credits_spent > 0 {
             self.keep_spending(&made);
         }
@@ -100,6 +112,25 @@ impl Ledger {
         let mut reading = Reading::default();
         self.book.iter().for_each(|page| page.add_to(&mut reading));
         reading
+    }
+}
+
+/// Of a request that was refused, the limits count that refused it: the others would have let it pass.
+fn count(made: &Verified) {
+    for one in &made.limits {
+        let Some(count) = &one.count else { continue };
+        count.hit();
+        match (one.outcome.admitted(), one.is_shadow()) {
+            (false, true) => count.shadow(),
+            (false, false) => count.deny(),
+            (true, _) => {}
+        }
+    }
+    if let Some(count) = made.owner_count() {
+        count.hit();
+        if matches!(made.verdict, Verdict::RateLimited | Verdict::UsageExceeded) {
+            count.deny();
+        }
     }
 }
 

@@ -14,6 +14,10 @@ pub enum Kind {
     MultiLimit,
     Peek,
     Verify,
+    /// `gate.check`
+    Gate,
+    /// A proxy's question.
+    Check,
 }
 
 /// What was answered.
@@ -29,6 +33,7 @@ pub enum Code {
     Revoked,
     Expired,
     Unavailable,
+    Blocked,
 }
 
 /// Statuses run from 100 to 599.
@@ -39,7 +44,7 @@ pub struct Tally {
     checks: [[AtomicU64; Code::ALL.len()]; Kind::ALL.len()],
     /// From status 100 on; the first one also takes what is no status.
     responses: [AtomicU64; STATUSES],
-    cache_reads: [[AtomicU64; 3]; 3],
+    cache_reads: [[AtomicU64; 3]; 4],
     /// Decisions made without the shared counters: admitted, and refused.
     fallbacks: [AtomicU64; 2],
     pub decisions: Histogram,
@@ -51,8 +56,8 @@ pub struct Reading {
     pub checks: [[u64; Code::ALL.len()]; Kind::ALL.len()],
     /// How often each status was answered, for those that were.
     pub responses: BTreeMap<u16, u64>,
-    /// By cache (root key, namespace, key) and freshness (fresh, stale, miss).
-    pub cache_reads: [[u64; 3]; 3],
+    /// By cache (root key, namespace, key, identity) and freshness (fresh, stale, miss).
+    pub cache_reads: [[u64; 3]; 4],
     /// Decisions made without the shared counters: admitted, and refused.
     pub fallbacks: [u64; 2],
     pub decisions: HistogramReading,
@@ -61,7 +66,8 @@ pub struct Reading {
 // === impl Kind, Code ===
 
 impl Kind {
-    pub const ALL: [Self; 4] = [Self::Limit, Self::MultiLimit, Self::Peek, Self::Verify];
+    pub const ALL: [Self; 6] =
+        [Self::Limit, Self::MultiLimit, Self::Peek, Self::Verify, Self::Gate, Self::Check];
 
     pub fn label(self) -> &'static str {
         match self {
@@ -69,12 +75,14 @@ impl Kind {
             Self::MultiLimit => "multi_limit",
             Self::Peek => "peek",
             Self::Verify => "verify",
+            Self::Gate => "gate",
+            Self::Check => "check",
         }
     }
 }
 
 impl Code {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Valid,
         Self::RateLimited,
         Self::NotFound,
@@ -85,6 +93,7 @@ impl Code {
         Self::Revoked,
         Self::Expired,
         Self::Unavailable,
+        Self::Blocked,
     ];
 
     pub fn label(self) -> &'static str {
@@ -99,6 +108,7 @@ impl Code {
             Self::Revoked => "revoked",
             Self::Expired => "expired",
             Self::Unavailable => "unavailable",
+            Self::Blocked => "blocked",
         }
     }
 }
@@ -116,6 +126,7 @@ impl From<Verdict> for Code {
             Verdict::Revoked { .. } => Self::Revoked,
             Verdict::Expired => Self::Expired,
             Verdict::Unavailable => Self::Unavailable,
+            Verdict::Blocked => Self::Blocked,
         }
     }
 }

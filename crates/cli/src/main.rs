@@ -1,10 +1,12 @@
 //! The binary `tollkeeper`: reads the arguments, runs one command, and turns its outcome into an exit code.
 //! It decides nothing itself; each command is a file.
 
+mod check;
 mod completions;
 mod connection;
 mod doctor;
 mod exit;
+mod explain;
 mod failure;
 mod flags;
 mod identities;
@@ -15,7 +17,10 @@ mod moment;
 mod new_key;
 mod output;
 mod projects;
+mod quotas;
+mod request_flags;
 mod root_keys;
+mod rules;
 mod serve;
 mod setting_flags;
 mod status;
@@ -50,6 +55,12 @@ enum Command {
     Identities(identities::Identities),
     #[command(subcommand)]
     RootKeys(root_keys::RootKeys),
+    #[command(subcommand)]
+    Rules(rules::Rules),
+    #[command(subcommand)]
+    Quotas(quotas::Quotas),
+    Check(check::Check),
+    Explain(explain::Explain),
     Limit(limit::Limit),
     Mode(mode::ModeCommand),
     Status(status::Status),
@@ -65,6 +76,10 @@ fn main() -> ExitCode {
         Some(Command::Projects(projects)) => projects.run(),
         Some(Command::Identities(identities)) => identities.run(),
         Some(Command::RootKeys(root_keys)) => root_keys.run(),
+        Some(Command::Rules(rules)) => rules.run(),
+        Some(Command::Quotas(quotas)) => quotas.run(),
+        Some(Command::Check(check)) => check.run(),
+        Some(Command::Explain(explain)) => explain.run(),
         Some(Command::Limit(limit)) => limit.run(),
         Some(Command::Mode(mode)) => mode.run(),
         Some(Command::Status(status)) => status.run(),

@@ -1,12 +1,15 @@
 //! The endpoints as methods, one file per group. Each one is a name, a body and a type; what travels is `exchange`'s part.
 
 mod apis;
+mod gate;
 mod identities;
 mod keys;
 mod permissions;
 mod projects;
+mod quotas;
 mod ratelimit;
 mod root_keys;
+mod rules;
 mod system;
 mod tenants;
 

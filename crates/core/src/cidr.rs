@@ -27,6 +27,23 @@ impl Cidr {
             _ => false,
         }
     }
+
+    /// The range of this length that an address lies in.
+    pub(crate) fn around(address: IpAddr, prefix: u8) -> Self {
+        let base = match address {
+            IpAddr::V4(v4) => IpAddr::V4(Ipv4Addr::from(masked_v4(v4, prefix))),
+            IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from(masked_v6(v6, prefix))),
+        };
+        Self { base, prefix }
+    }
+
+    pub(crate) fn prefix(&self) -> u8 {
+        self.prefix
+    }
+
+    pub(crate) fn is_v4(&self) -> bool {
+        self.base.is_ipv4()
+    }
 }
 
 impl FromStr for Cidr {
@@ -38,18 +55,10 @@ impl FromStr for Cidr {
             Some((address, prefix)) => (address, Some(parse_prefix(prefix)?)),
             None => (text, None),
         };
-        match address.parse::<IpAddr>().map_err(|_| NotACidr)? {
-            IpAddr::V4(v4) => {
-                let prefix = prefix.unwrap_or(32);
-                let base = IpAddr::V4(Ipv4Addr::from(masked_v4(v4, prefix)));
-                if prefix <= 32 { Ok(Self { base, prefix }) } else { Err(NotACidr) }
-            }
-            IpAddr::V6(v6) => {
-                let prefix = prefix.unwrap_or(128);
-                let base = IpAddr::V6(Ipv6Addr::from(masked_v6(v6, prefix)));
-                if prefix <= 128 { Ok(Self { base, prefix }) } else { Err(NotACidr) }
-            }
-        }
+        let address = address.parse::<IpAddr>().map_err(|_| NotACidr)?;
+        let prefix_max = if address.is_ipv4() { 32 } else { 128 };
+        let prefix = prefix.unwrap_or(prefix_max);
+        if prefix <= prefix_max { Ok(Self::around(address, prefix)) } else { Err(NotACidr) }
     }
 }
 

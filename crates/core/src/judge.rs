@@ -30,6 +30,8 @@ pub enum Verdict {
         at: Millis,
     },
     Expired,
+    /// Its identity is blocked, or a rule refuses such requests.
+    Blocked,
 }
 
 /// The first check that fails, in the order of the contract; [`Verdict::Valid`] when none does.
@@ -45,6 +47,9 @@ pub fn judge(key: &KeyRecord, wanted: &Use<'_>, now: Millis) -> Verdict {
     }
     if key.expires.is_some_and(|expires| expires <= now) {
         return Verdict::Expired;
+    }
+    if key.identity.as_ref().is_some_and(|identity| identity.is_blocked(now)) {
+        return Verdict::Blocked;
     }
     if !address_allowed(key, wanted.ip) {
         return Verdict::Forbidden;
@@ -94,6 +99,7 @@ impl Verdict {
             Self::Disabled => "DISABLED",
             Self::Revoked { .. } => "REVOKED",
             Self::Expired => "EXPIRED",
+            Self::Blocked => "BLOCKED",
         }
     }
 }
@@ -104,7 +110,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::ProjectRecord;
+    use crate::{Block, IdentityQuota, IdentityRecord, ProjectRecord};
 
     const NOW: Millis = Millis(1_000_000);
 
@@ -117,6 +123,7 @@ mod tests {
             tenant_enabled: false,
             project: ProjectRecord {
                 id: Arc::from("api_1"),
+                slug: Arc::from("payments"),
                 allowed_referers: vec![HostPattern::parse("example.com").unwrap()],
                 allowed_sources: vec![HostPattern::parse("*.source.com").unwrap()],
                 default_limits: Vec::new(),
@@ -131,7 +138,15 @@ mod tests {
             permissions: vec!["a".into(), "b".into()],
             roles: Vec::new(),
             limits: Vec::new(),
-            identity: None,
+            identity: Some(IdentityRecord {
+                id: Arc::from("id_1"),
+                external_id: Arc::from("somebody"),
+                meta: None,
+                tier: None,
+                limits: Vec::new(),
+                quota: IdentityQuota::default(),
+                block: Some(Block { reason: None, until: Some(Millis(NOW.0 + 1)) }),
+            }),
             credits: None,
         }
     }
@@ -148,7 +163,11 @@ mod tests {
         assert_eq!(judge(&key, &wanted, NOW), Verdict::Revoked { at: Millis(5) });
         key.revoked_at = None;
         assert_eq!(judge(&key, &wanted, NOW), Verdict::Expired);
-        key.expires = Some(Millis(NOW.0 + 1));
+        key.expires = Some(Millis(NOW.0 + 2));
+        assert_eq!(judge(&key, &wanted, NOW), Verdict::Blocked);
+        // A block that has run out is none.
+        assert_eq!(judge(&key, &wanted, Millis(NOW.0 + 1)), Verdict::Forbidden);
+        key.identity = None;
         assert_eq!(judge(&key, &wanted, NOW), Verdict::Forbidden);
         wanted.ip = Some("10.1.1.1".parse().unwrap());
         assert_eq!(judge(&key, &wanted, NOW), Verdict::Forbidden);

@@ -34,6 +34,7 @@ pub struct KeyRecord {
 #[derive(Clone, Debug)]
 pub struct ProjectRecord {
     pub id: Arc<str>,
+    pub slug: Arc<str>,
     pub allowed_referers: Vec<HostPattern>,
     pub allowed_sources: Vec<HostPattern>,
     /// For keys to which no stored limit applies by itself.
@@ -47,6 +48,27 @@ pub struct IdentityRecord {
     pub meta: Option<Box<str>>,
     pub tier: Option<Box<str>>,
     pub limits: Vec<StoredLimit>,
+    pub quota: IdentityQuota,
+    pub block: Option<Block>,
+}
+
+/// An identity's own limits, over those of its tier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IdentityQuota {
+    pub per_second: Option<u64>,
+    pub per_minute: Option<u64>,
+    pub per_hour: Option<u64>,
+    pub per_day: Option<u64>,
+    /// What a token bucket of a rule holds for this identity.
+    pub burst: Option<u64>,
+}
+
+/// An identity that is refused whatever its keys say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    pub reason: Option<Arc<str>>,
+    /// Absent: until somebody lifts it.
+    pub until: Option<Millis>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,4 +84,12 @@ pub struct StoredLimit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreditTerms {
     pub refill: Option<CreditRefill>,
+}
+
+// === impl IdentityRecord ===
+
+impl IdentityRecord {
+    pub fn is_blocked(&self, now: Millis) -> bool {
+        self.block.as_ref().is_some_and(|block| block.until.is_none_or(|until| now < until))
+    }
 }

@@ -1,4 +1,4 @@
-//! The arithmetic Tollkeeper rests on: time, limits, the four algorithms, bundles, overrides, permissions.
+//! The arithmetic Tollkeeper rests on: time, limits, the four algorithms, bundles, overrides, rules, permissions.
 //! Pure. It reads no clock, does no I/O, spawns nothing, has no async and no wire types: values in, values out.
 
 mod amount;
@@ -17,12 +17,14 @@ mod overrides;
 mod permission;
 mod permission_query;
 mod refill;
+mod rules;
 mod sliding_log;
 mod sliding_window;
 mod state;
 mod time;
 mod token_bucket;
 mod wildcard;
+mod window_text;
 
 pub use amount::{AMOUNT_MAX, Cost, Quota};
 pub use bundle::{Check, Settled, settle, settle_if};
@@ -31,7 +33,9 @@ pub use cidr::{Cidr, NotACidr};
 pub use fixed_window::FixedWindow;
 pub use host::{HostPattern, host_of};
 pub use judge::{Use, Verdict, judge};
-pub use key_record::{CreditTerms, IdentityRecord, KeyRecord, ProjectRecord, StoredLimit};
+pub use key_record::{
+    Block, CreditTerms, IdentityQuota, IdentityRecord, KeyRecord, ProjectRecord, StoredLimit,
+};
 pub use key_text::{key_is_intact, key_start, key_text};
 pub use lease::{ALPHA, Boot, Record, Stand, Take, Taken, Totals, dated_at, log_copy};
 pub use limit::{Algorithm, Consistency, LOG_QUOTA_MAX, Limit, OnOutage, Sharing};
@@ -40,9 +44,14 @@ pub use overrides::{Override, Overrides};
 pub use permission::Permissions;
 pub use permission_query::{PermissionQuery, QUERY_CHARS_MAX, QueryFault};
 pub use refill::{CreditRefill, RefillEvery};
+pub use rules::{
+    Action, Explained, Facts, Matched, Mismatch, NotAPattern, PathPattern, RequestPath, Rule,
+    RuleLimit, RuleResponse, RuleScope, RuleSet, ScopeList, Throttle, Unmet, identifier,
+};
 pub use sliding_log::SlidingLog;
 pub use sliding_window::SlidingWindow;
 pub use state::State;
 pub use time::{Millis, WIDTH_MS_MAX, Width};
 pub use token_bucket::{Refill, TokenBucket};
 pub use wildcard::Wildcard;
+pub use window_text::{NotAWindow, WindowText};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tollkeeper_core::{Cost, Limit, Outcome, Sharing};
 
+use crate::counts::LimitCount;
 use crate::ports::RootKey;
 
 /// One or many limits, all or nothing.
@@ -50,6 +51,7 @@ pub struct LimitedOne {
     pub override_id: Option<Arc<str>>,
     /// Decided without the shared counters, or refused because they did not answer.
     pub degraded: bool,
+    pub count: Arc<LimitCount>,
 }
 
 // === impl Limited ===

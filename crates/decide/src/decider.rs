@@ -1,25 +1,28 @@
 //! The engine's front: warm what an ask needs (the only await), then decide without waiting.
 
+mod records;
+
 use std::sync::Arc;
-use std::time::Duration;
 
 use smallvec::SmallVec;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-use tollkeeper_core::{KeyRecord, Millis};
+use tollkeeper_core::Millis;
 
 use crate::ask::{LimitAsk, Limited, Missing};
-use crate::budget::{Budget, Loads};
+use crate::budget::Budget;
 use crate::cells::{CellAsk, Cells, Returned};
+use crate::counts::LimitCounts;
 use crate::fleet::Fleet;
-use crate::loaded_key::LoadedKey;
-use crate::namespace::{Namespace, NamespaceKey, NamespaceRef};
+use crate::loaded_key::{LoadedIdentity, LoadedKey};
+use crate::namespace::{Namespace, NamespaceKey};
 use crate::offstage::offstage;
 use crate::overflow::Overflow;
-use crate::ports::{Directory, KeyHash, KeyHashes, OriginError, Ports, RootKey, Tenant, Which};
+use crate::ports::{Directory, KeyHash, OriginError, Ports, RootKey, Tenant, Which};
 use crate::purse::Purse;
+use crate::rule_books::RuleBooks;
 use crate::sharing::{self, Joint, Routed, Shared};
-use crate::swr::{Freshness, Lifetime, Near, Swr};
+use crate::swr::{Freshness, Lifetime, Swr};
 use crate::warm::{Warm, WarmCheck, WarmError, permit};
 use crate::{CellHasher, Decided, NamespaceTag};
 
@@ -30,9 +33,10 @@ const KEYS_MAX: usize = 1_000_000;
 const KEYS_ABSENT_MAX: usize = 100_000;
 /// Names known to be absent, at most: enough to absorb a flood of guesses, a tenth of the real ones.
 const ABSENT_MAX: usize = 10_000;
-/// Renewals under way at once, at most: they keep the database's connections busy and leave no queue before them. A record
-/// whose turn does not come is served as it is, to the end of its life, and the next reader tries again.
-const RENEWALS_MAX: usize = 64;
+/// Renewals under way at once, at most: enough for 100,000 records within their stale time at a database that answers in
+/// 2 ms, and few enough that requests on the same core do not wait behind them. A record whose turn does not come is served
+/// as it is, to the end of its life, and the next reader tries again.
+const RENEWALS_MAX: usize = 4;
 
 pub struct Decider {
     cells: Arc<Cells>,
@@ -42,6 +46,10 @@ pub struct Decider {
     root_keys: Arc<Swr<KeyHash, Arc<RootKey>>>,
     namespaces: Arc<Swr<NamespaceKey, Arc<Namespace>>>,
     keys: Arc<Swr<KeyHash, Arc<LoadedKey>>>,
+    /// Those that requests name; a key brings its own.
+    identities: Arc<Swr<NamespaceKey, Arc<LoadedIdentity>>>,
+    rules: RuleBooks,
+    counts: Arc<LimitCounts>,
     /// Two, because anybody may guess root keys, and only callers with one may guess keys.
     root_key_loads: Budget,
     key_loads: Budget,
@@ -58,6 +66,7 @@ pub enum CacheName {
     RootKey,
     Namespace,
     Key,
+    Identity,
 }
 
 // === impl Decider ===
@@ -71,10 +80,14 @@ impl Decider {
         backstage: Handle,
     ) -> Self {
         let Ports { directory, shelf, bank, boot } = ports;
+        let counts = Arc::<LimitCounts>::default();
         Self {
             overflow: Overflow::new(Arc::clone(&cells), shelf, backstage.clone()),
             purse: Purse::new(bank, boot, backstage.clone()),
             keys: Arc::new(Swr::new(KEYS_MAX, KEYS_ABSENT_MAX, lifetime)),
+            identities: Arc::new(Swr::new(RECORDS_MAX, ABSENT_MAX, lifetime)),
+            rules: RuleBooks::new(hasher.clone(), Arc::clone(&counts)),
+            counts,
             cells,
             hasher,
             directory,
@@ -96,68 +109,6 @@ impl Decider {
 
     pub fn fleet(&self) -> Option<&Arc<Fleet>> {
         self.fleet.as_ref()
-    }
-
-    /// The root key with this hash, if there is one.
-    pub async fn root_key(
-        &self,
-        hash: KeyHash,
-        now: Millis,
-        see: &mut (dyn FnMut(CacheName, Freshness) + Send),
-    ) -> Result<Option<Arc<RootKey>>, OriginError> {
-        let directory = Arc::clone(&self.directory);
-        let load = move || {
-            let loading = directory.root_key(hash);
-            Box::pin(async move { Ok(loading.await?.map(Arc::new)) }) as _
-        };
-        let (found, freshness) = self
-            .read(&self.root_keys, &hash, || hash, now, Some(&self.root_key_loads), load)
-            .await?;
-        see(CacheName::RootKey, freshness);
-        Ok(found)
-    }
-
-    /// The key with this hash, of whichever tenant.
-    pub(crate) async fn key(
-        &self,
-        hash: KeyHash,
-        now: Millis,
-        see: &mut (dyn FnMut(CacheName, Freshness) + Send),
-    ) -> Result<Option<Arc<LoadedKey>>, OriginError> {
-        let load = || {
-            let loading = self.directory.key(KeyHashes { ours: hash, imported: hash });
-            let hasher = self.hasher.clone();
-            Box::pin(async move {
-                Ok(loading.await?.map(|record| Arc::new(LoadedKey::new(&hasher, record))))
-            }) as _
-        };
-        let (found, freshness) =
-            self.read(&self.keys, &hash, || hash, now, Some(&self.key_loads), load).await?;
-        see(CacheName::Key, freshness);
-        Ok(found)
-    }
-
-    /// A namespace by name or id. `None` when it does not exist.
-    pub async fn namespace(
-        &self,
-        tenant: &Tenant,
-        called: &str,
-        now: Millis,
-        see: &mut (dyn FnMut(CacheName, Freshness) + Send),
-    ) -> Result<Option<Arc<Namespace>>, OriginError> {
-        let key = NamespaceRef { tenant_id: &tenant.id, called };
-        let load = || {
-            let loading = self.directory.namespace(&tenant.id, called);
-            let (hasher, tenant) = (self.hasher.clone(), tenant.clone());
-            Box::pin(async move {
-                Ok(loading.await?.map(|record| Arc::new(Namespace::new(&hasher, &tenant, record))))
-            }) as _
-        };
-        let (found, freshness) = self
-            .read(&self.namespaces, &key, || NamespaceKey::new(tenant, called), now, None, load)
-            .await?;
-        see(CacheName::Namespace, freshness);
-        Ok(found)
     }
 
     /// Brings near all that this ask needs: its namespaces, and cells that were parked. The only await.
@@ -266,59 +217,16 @@ impl Decider {
         }
     }
 
-    /// A namespace or its overrides changed: forget what is cached of it under its name and its id.
-    pub fn forget_namespace(&self, tenant_id: &str, names: &[&str]) {
-        for called in names {
-            self.namespaces.forget(&NamespaceRef { tenant_id, called });
-        }
-    }
-
-    pub fn forget_root_key(&self, hash: KeyHash) {
-        self.root_keys.forget(&hash);
-    }
-
-    /// A key changed in a way that can change its verdict.
-    pub fn forget_key(&self, hash: KeyHash) {
-        self.keys.forget(&hash);
-    }
-
-    /// All keys of a tenant changed, or more of them than are worth naming.
-    pub fn forget_keys_of(&self, tenant_id: &str) {
-        self.keys.forget_where(|key| *key.record.tenant_id == *tenant_id);
-    }
-
-    /// A tenant changed: its keys, root keys and all.
-    pub fn forget_tenant(&self, tenant_id: &str) {
-        self.forget_keys_of(tenant_id);
-        self.root_keys.forget_where(|root_key| *root_key.tenant.id == *tenant_id);
-    }
-
-    /// Brings a key near before anybody asks for it.
-    pub fn prewarm_key(&self, hash: KeyHash, record: KeyRecord, mark: u64, now: Millis) {
-        self.keys.prewarm(&hash, Arc::new(LoadedKey::new(&self.hasher, record)), mark, now);
-    }
-
-    /// To be asked before keys are read that are brought near: what changes after it makes them void.
-    pub fn prewarm_mark(&self) -> u64 {
-        self.keys.mark()
-    }
-
-    /// Keys held in memory.
-    pub fn keys_cached(&self) -> usize {
-        self.keys.len()
-    }
-
-    /// How often storage was asked for a key.
-    pub fn key_loads(&self) -> Loads {
-        self.key_loads.loads()
-    }
-
-    pub fn root_key_loads(&self) -> Loads {
-        self.root_key_loads.loads()
-    }
-
     pub fn purse(&self) -> &Purse {
         &self.purse
+    }
+
+    pub fn rules(&self) -> &RuleBooks {
+        &self.rules
+    }
+
+    pub fn counts(&self) -> &LimitCounts {
+        &self.counts
     }
 
     pub fn hasher(&self) -> &CellHasher {
@@ -402,79 +310,10 @@ impl Decider {
         self.forget_namespace(&tenant.id, &[name]);
         Ok(())
     }
-
-    /// A cache read: near if possible, else one shared load; a stale entry is renewed behind the reader.
-    async fn read<K, V, Q>(
-        &self,
-        cache: &Arc<Swr<K, V>>,
-        key: &Q,
-        owned: impl FnOnce() -> K,
-        now: Millis,
-        budget: Option<&Budget>,
-        load: impl FnOnce() -> crate::Loading<Option<V>>,
-    ) -> Result<(Option<V>, Freshness), OriginError>
-    where
-        K: std::hash::Hash + Eq + Clone + Send + Sync + 'static,
-        V: Clone + Send + Sync + 'static,
-        Q: std::hash::Hash + quick_cache::Equivalent<K>,
-    {
-        match cache.near(key, now) {
-            Near::Known(known) => Ok((known, Freshness::Fresh)),
-            Near::Stale { value, renew } => {
-                if renew {
-                    self.renew(Arc::clone(cache), owned(), now, budget, load);
-                }
-                Ok((Some(value), Freshness::Stale))
-            }
-            Near::Unknown => {
-                let loading = || {
-                    let loading = match budget {
-                        Some(budget) => budget.charge(now, load),
-                        None => load(),
-                    };
-                    Box::pin(in_time(offstage(&self.backstage, loading))) as _
-                };
-                Ok((Box::pin(cache.fetch(owned(), now, loading)).await?, Freshness::Miss))
-            }
-        }
-    }
-
-    /// Loads a stale record anew behind its reader, if there is room for one more.
-    fn renew<K, V>(
-        &self,
-        cache: Arc<Swr<K, V>>,
-        key: K,
-        now: Millis,
-        budget: Option<&Budget>,
-        load: impl FnOnce() -> crate::Loading<Option<V>>,
-    ) where
-        K: std::hash::Hash + Eq + Clone + Send + Sync + 'static,
-        V: Clone + Send + Sync + 'static,
-    {
-        let Ok(room) = Arc::clone(&self.renewals).try_acquire_owned() else {
-            return cache.postpone(&key);
-        };
-        budget.inspect(|budget| budget.note());
-        let load = load();
-        self.backstage.spawn(async move {
-            cache.renew(key, now, load).await;
-            drop(room);
-        });
-    }
 }
 
 impl std::fmt::Debug for Decider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Decider").field("cells", &self.cells).finish_non_exhaustive()
     }
-}
-
-/// A request waits this long for a record; then it is refused. The load itself goes on for whoever comes next.
-const LOAD_DEADLINE: Duration = Duration::from_secs(1);
-
-async fn in_time<T>(
-    loading: impl Future<Output = Result<T, OriginError>>,
-) -> Result<T, OriginError> {
-    let late = |_| OriginError::new("it took too long");
-    tokio::time::timeout(LOAD_DEADLINE, loading).await.map_err(late)?
 }

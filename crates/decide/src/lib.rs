@@ -6,6 +6,7 @@ mod budget;
 mod cell;
 mod cells;
 mod change;
+mod counts;
 mod decided;
 mod decider;
 mod filter;
@@ -20,6 +21,7 @@ mod parking;
 mod ports;
 mod purse;
 mod resets;
+mod rule_books;
 mod shard;
 mod sharing;
 mod slots;
@@ -33,6 +35,7 @@ pub use budget::Loads;
 pub use cell::{CellHasher, CellKey, NamespaceTag};
 pub use cells::{CellAsk, CellStats, Cells, Far, Returned};
 pub use change::Change;
+pub use counts::{CountOf, Counted, Counts, LimitCount, LimitCounts};
 pub use decided::Decided;
 pub use decider::{CacheName, Decider};
 pub use fleet::{
@@ -43,7 +46,7 @@ pub use lease::{
     Ceilings, CellName, Consistency, Dealt, Errand, Hold, LeaseAsk, LeaseMark, LeaseStats,
     LeaseTable, Link, Missed, Near as NearLease, OnOutage, Scope, Stage, Turn, Units,
 };
-pub use loaded_key::{LoadedKey, LoadedLimit, owner};
+pub use loaded_key::{LoadedIdentity, LoadedKey, LoadedLimit, owner};
 pub use namespace::Namespace;
 pub use overflow::{Overflow, ROUND};
 pub use ports::{
@@ -51,6 +54,10 @@ pub use ports::{
     ParkedCell, Ports, RootKey, Shelf, Tenant, Which,
 };
 pub use purse::{Filled, Held, Purse, Taken};
+pub use rule_books::{RuleBook, RuleBooks};
 pub use swr::{Freshness, Lifetime, Near, Swr};
-pub use verify::{AskedLimit, KeyText, Verified, VerifiedLimit, VerifyAsk, WarmKey};
+pub use verify::{
+    AskedLimit, KeyText, OfRule, Purpose, Reach, Reason, Source, Told, Verified, VerifiedLimit,
+    VerifyAsk, WarmKey, tier_of,
+};
 pub use warm::{Warm, WarmError};

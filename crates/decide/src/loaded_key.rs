@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollkeeper_core::{KeyRecord, Limit, Millis, StoredLimit};
+use tollkeeper_core::{IdentityRecord, KeyRecord, Millis, StoredLimit};
 
+use crate::counts::{CountOf, Counted, LimitCount, LimitCounts};
 use crate::lease::Scope;
+use crate::ports::Tenant;
 use crate::{CellHasher, CellKey, NamespaceTag};
 
 #[derive(Debug)]
@@ -16,8 +18,20 @@ pub struct LoadedKey {
     /// Of equal names the key's own beats its identity's. Default limits are among them only
     /// where none of the others applies by itself.
     pub limits: Vec<LoadedLimit>,
+    /// All that is asked for its identity.
+    pub owner_count: Option<Arc<LimitCount>>,
     /// When its use was last noted.
     noted_at: AtomicU64,
+}
+
+/// An identity made ready in the same way, for requests that name it.
+#[derive(Debug)]
+pub struct LoadedIdentity {
+    pub tenant_id: Arc<str>,
+    pub record: IdentityRecord,
+    pub tag: NamespaceTag,
+    pub limits: Vec<LoadedLimit>,
+    pub owner_count: Arc<LimitCount>,
 }
 
 #[derive(Clone, Debug)]
@@ -26,30 +40,48 @@ pub struct LoadedLimit {
     pub cell: CellKey,
     /// Whose counter it is: the key's or the identity's.
     pub owner: u64,
+    pub of_identity: bool,
     pub scope: Arc<Scope>,
+    pub count: Option<Arc<LimitCount>>,
 }
 
-// === impl LoadedKey ===
+// === impl LoadedKey, LoadedLimit ===
 
 impl LoadedKey {
-    pub fn new(hasher: &CellHasher, record: KeyRecord) -> Self {
+    pub fn new(hasher: &CellHasher, counts: &LimitCounts, record: KeyRecord) -> Self {
         let tag = owner(hasher, &record.tenant_slug, &record.id);
-        let mut limits: Vec<LoadedLimit> =
-            record.limits.iter().map(|stored| LoadedLimit::new(&tag, stored)).collect();
+        let count = |name: &str| {
+            Some(counts.of(CountOf {
+                tenant_id: Arc::clone(&record.tenant_id),
+                kind: Counted::Key,
+                subject: Arc::clone(&record.id),
+                name: name.into(),
+            }))
+        };
+        let of_key = |stored: &StoredLimit| LoadedLimit {
+            count: count(&stored.name),
+            ..LoadedLimit::new(&tag, stored, false)
+        };
+        let mut limits: Vec<LoadedLimit> = record.limits.iter().map(of_key).collect();
         if let Some(identity) = &record.identity {
             let shared = owner(hasher, &record.tenant_slug, &identity.id);
             let unshadowed =
                 identity.limits.iter().filter(|limit| named(&record.limits, &limit.name).is_none());
-            limits.extend(unshadowed.map(|stored| LoadedLimit::new(&shared, stored)));
+            limits.extend(unshadowed.map(|stored| LoadedLimit {
+                count: count(&stored.name),
+                ..LoadedLimit::new(&shared, stored, true)
+            }));
         }
         if !limits.iter().any(|limit| limit.stored.auto_apply) {
             let defaults = record.project.default_limits.iter();
             let unnamed =
                 defaults.filter(|limit| limits.iter().all(|own| own.stored.name != limit.name));
-            let unnamed: Vec<_> = unnamed.map(|stored| LoadedLimit::new(&tag, stored)).collect();
+            let unnamed: Vec<_> = unnamed.map(of_key).collect();
             limits.extend(unnamed);
         }
-        Self { record, tag, limits, noted_at: AtomicU64::new(0) }
+        let owned = record.identity.as_ref();
+        let owner_count = owned.map(|identity| of_owner(counts, &record.tenant_id, identity));
+        Self { record, tag, limits, owner_count, noted_at: AtomicU64::new(0) }
     }
 
     /// Is it time to note that it is used? True for one caller in 30 seconds.
@@ -65,19 +97,50 @@ impl LoadedKey {
 }
 
 impl LoadedLimit {
-    fn new(tag: &NamespaceTag, stored: &StoredLimit) -> Self {
+    fn new(tag: &NamespaceTag, stored: &StoredLimit, of_identity: bool) -> Self {
         Self {
             stored: stored.clone(),
-            cell: cell(tag, &stored.name, &stored.limit),
+            cell: tag.cell(&stored.name, &stored.limit),
             owner: tag.tag,
+            of_identity,
             scope: Arc::clone(&tag.scope),
+            count: None,
         }
     }
 }
 
-/// Where a limit of this name is counted for this owner.
-pub(crate) fn cell(tag: &NamespaceTag, name: &str, limit: &Limit) -> CellKey {
-    tag.cell(name, limit)
+// === impl LoadedIdentity ===
+
+impl LoadedIdentity {
+    pub fn new(
+        hasher: &CellHasher,
+        counts: &LimitCounts,
+        tenant: &Tenant,
+        record: IdentityRecord,
+    ) -> Self {
+        let tag = owner(hasher, &tenant.slug, &record.id);
+        let limits = record.limits.iter().map(|stored| LoadedLimit::new(&tag, stored, true));
+        Self {
+            tenant_id: Arc::clone(&tenant.id),
+            limits: limits.collect(),
+            owner_count: of_owner(counts, &tenant.id, &record),
+            tag,
+            record,
+        }
+    }
+}
+
+fn of_owner(
+    counts: &LimitCounts,
+    tenant_id: &Arc<str>,
+    identity: &IdentityRecord,
+) -> Arc<LimitCount> {
+    counts.of(CountOf {
+        tenant_id: Arc::clone(tenant_id),
+        kind: Counted::Identity,
+        subject: Arc::clone(&identity.id),
+        name: Arc::default(),
+    })
 }
 
 /// All counters of a key or an identity share this tag.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use quick_cache::Equivalent;
 use tollkeeper_core::{Limit, Overrides};
 
+use crate::counts::{CountOf, Counted, LimitCount, LimitCounts};
 use crate::ports::{NamespaceRecord, Tenant};
 use crate::{CellHasher, NamespaceTag};
 
@@ -16,6 +17,7 @@ pub struct Namespace {
     pub deleted: bool,
     pub tag: NamespaceTag,
     pub overrides: Overrides,
+    pub count: Arc<LimitCount>,
 }
 
 /// What a caller called it (name or id), within its tenant.
@@ -35,8 +37,19 @@ pub(crate) struct NamespaceRef<'a> {
 // === impl Namespace ===
 
 impl Namespace {
-    pub(crate) fn new(hasher: &CellHasher, tenant: &Tenant, record: NamespaceRecord) -> Self {
+    pub(crate) fn new(
+        hasher: &CellHasher,
+        counts: &LimitCounts,
+        tenant: &Tenant,
+        record: NamespaceRecord,
+    ) -> Self {
         Self {
+            count: counts.of(CountOf {
+                tenant_id: Arc::clone(&tenant.id),
+                kind: Counted::Namespace,
+                subject: Arc::clone(&record.id),
+                name: Arc::clone(&record.name),
+            }),
             tag: hasher.namespace(&tenant.slug, &record.name),
             id: record.id,
             name: record.name,

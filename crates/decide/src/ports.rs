@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use tollkeeper_core::{KeyRecord, Millis, Override, Permissions, State};
+use tollkeeper_core::{IdentityRecord, KeyRecord, Millis, Override, Permissions, State};
 
 use crate::CellKey;
 
@@ -75,6 +75,9 @@ pub trait Directory: Send + Sync + 'static {
 
     /// By name or by id, within one tenant (by its id).
     fn namespace(&self, tenant_id: &str, name_or_id: &str) -> Loading<Option<NamespaceRecord>>;
+
+    /// By the name that its tenant's users know it by, with its limits, quota and block.
+    fn identity(&self, tenant_id: &str, external_id: &str) -> Loading<Option<IdentityRecord>>;
 
     /// Makes the namespace unless it is there; two callers at once make one.
     fn create_namespace(&self, tenant_id: &str, name: &str) -> Loading<()>;

@@ -40,12 +40,16 @@ pub struct Swr<K, V> {
     epoch: AtomicU64,
     /// Counts failures.
     turn: AtomicU64,
+    /// Counts entries, so that those which came together are not renewed together.
+    entries: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Slot<V> {
     value: V,
     loaded_at: Millis,
+    /// Its first reader after this age has it renewed, though it is still fresh.
+    due_ms: u64,
     renewing: AtomicBool,
 }
 
@@ -54,6 +58,8 @@ struct Slot<V> {
 pub enum Near<V> {
     /// `None`: known to be absent.
     Known(Option<V>),
+    /// Fresh, and this one reader should load it anew before it is stale.
+    Due(V),
     /// Usable, but due: `renew` is true for the one reader that should load it anew.
     Stale {
         value: V,
@@ -77,6 +83,7 @@ where
             lifetime,
             epoch: AtomicU64::new(0),
             turn: AtomicU64::new(0),
+            entries: AtomicU64::new(0),
         }
     }
 
@@ -84,7 +91,9 @@ where
         if let Some(slot) = self.found.get(key) {
             let age = now.since(slot.loaded_at);
             if age <= self.lifetime.fresh_ms {
-                return Near::Known(Some(slot.value.clone()));
+                let value = slot.value.clone();
+                let due = age > slot.due_ms && !slot.renewing.swap(true, Ordering::Relaxed);
+                return if due { Near::Due(value) } else { Near::Known(Some(value)) };
             }
             if age <= self.lifetime.stale_ms {
                 let renew = !slot.renewing.swap(true, Ordering::Relaxed);
@@ -123,7 +132,7 @@ where
         match &loaded {
             Ok(Some(value)) if self.is_at(epoch) => {
                 // Fails when the key was forgotten since: then the value is not kept, as it should be.
-                let _ = guard.insert(Slot::new(value.clone(), now));
+                let _ = guard.insert(self.slot(value.clone(), now));
             }
             Ok(None) if self.is_at(epoch) => {
                 self.absent.insert(key.clone(), now);
@@ -147,7 +156,7 @@ where
         let epoch = self.epoch.load(Ordering::Acquire);
         match load.await {
             Ok(Some(value)) if self.is_at(epoch) => {
-                self.found.insert(key.clone(), Slot::new(value, now));
+                self.found.insert(key.clone(), self.slot(value, now));
                 if !self.is_at(epoch) {
                     self.found.remove(&key);
                 }
@@ -182,7 +191,7 @@ where
 
     /// Puts a record that was loaded in bulk, unless something was forgotten meanwhile.
     pub fn prewarm(&self, key: &K, value: V, mark: u64, now: Millis) {
-        self.found.insert(key.clone(), Slot::new(value, now));
+        self.found.insert(key.clone(), self.slot(value, now));
         if !self.is_at(mark) {
             self.found.remove(key);
         }
@@ -201,16 +210,19 @@ where
         self.found.is_empty()
     }
 
+    /// An entry, due in the second half of its fresh time. Thousands that were loaded in the same moment, by a start or a
+    /// burst, would else be renewed in the same moment for ever, and requests would wait behind that for their core.
+    fn slot(&self, value: V, loaded_at: Millis) -> Arc<Slot<V>> {
+        /// Multiples of the golden ratio fall evenly however many there are.
+        const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+        let turn = self.entries.fetch_add(1, Ordering::Relaxed).wrapping_mul(GOLDEN) >> 48;
+        let half = self.lifetime.fresh_ms / 2;
+        let due_ms = half + (half.saturating_mul(turn) >> 16);
+        Arc::new(Slot { value, loaded_at, due_ms, renewing: AtomicBool::new(false) })
+    }
+
     /// Was nothing forgotten since?
     fn is_at(&self, epoch: u64) -> bool {
         self.epoch.load(Ordering::Acquire) == epoch
-    }
-}
-
-// === impl Slot ===
-
-impl<V> Slot<V> {
-    fn new(value: V, loaded_at: Millis) -> Arc<Self> {
-        Arc::new(Self { value, loaded_at, renewing: AtomicBool::new(false) })
     }
 }

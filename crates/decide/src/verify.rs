@@ -1,60 +1,44 @@
-//! Verification of a key: found, judged, and then all limits and credits spent in one bundle or not at all.
+//! Verification of a request: its key found and judged, its rules matched, and then all limits and credits spent in one
+//! bundle or not at all.
 
+mod ask;
 mod lines;
+mod lot;
+mod made;
+mod rules;
+mod subject;
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tollkeeper_core::{Cost, Limit, Millis, Outcome, Sharing, Use, Verdict, judge};
+use tollkeeper_core::{Millis, Rule, Verdict};
 
-use crate::cells::{CellAsk, Returned};
 use crate::decider::{CacheName, Decider};
-use crate::loaded_key::LoadedKey;
-use crate::ports::{KeyHash, OriginError, RootKey};
+use crate::loaded_key::{LoadedIdentity, LoadedKey};
+use crate::ports::OriginError;
 use crate::purse::{Filled, Held, Taken};
-use crate::sharing::{self, Compared, Joint, Routed, Shared};
+use crate::sharing::Joint;
 use crate::{Decided, Freshness, WarmError};
-use lines::{Line, lines};
+use lines::stored_and_asked;
+use lot::Lot;
+use subject::Subject;
 
-#[derive(Debug)]
-pub struct VerifyAsk<'a> {
-    pub caller: Arc<RootKey>,
-    pub key: KeyText,
-    pub wanted: Use<'a>,
-    /// Only keys of these projects count; empty: all.
-    pub projects: SmallVec<[&'a str; 1]>,
-    pub limits: SmallVec<[AskedLimit<'a>; 2]>,
-    pub credits: u64,
-}
-
-/// A key's text after the edge: two hashes, and whether our checksum fits.
-#[derive(Clone, Copy, Debug)]
-pub struct KeyText {
-    pub ours: KeyHash,
-    pub imported: KeyHash,
-    pub intact: bool,
-}
-
-/// A limit that the request names.
-#[derive(Clone, Copy, Debug)]
-pub struct AskedLimit<'a> {
-    pub name: &'a str,
-    pub cost: Cost,
-    /// A limit of the request's own; without it the name must be a stored one.
-    pub own: Option<Limit>,
-    pub sharing: Sharing,
-}
+pub use ask::{AskedLimit, KeyText, Purpose, Reach, Told, VerifyAsk};
+pub use made::{OfRule, Reason, Source, Verified, VerifiedLimit, tier_of};
 
 /// All that a verification needs, near.
 #[derive(Debug)]
 pub struct WarmKey {
     key: Option<Arc<LoadedKey>>,
+    named: Option<Arc<LoadedIdentity>>,
     verdict: Verdict,
-    lines: SmallVec<[Line; 4]>,
-    returned: Vec<Returned>,
-    shared: Option<Box<Shared>>,
-    compared: Vec<Compared>,
+    lot: Lot,
+    /// Each by itself, and only when the rest has passed.
+    watching: Vec<Lot>,
     credits: Credits,
+    blocked_by: Option<Arc<Rule>>,
+    reasons: Vec<Reason>,
+    purpose: Purpose,
 }
 
 /// What a verification needs of credits.
@@ -69,18 +53,6 @@ enum Credits {
     },
 }
 
-#[derive(Debug)]
-pub struct Verified {
-    pub verdict: Verdict,
-    /// Absent exactly when the verdict is [`Verdict::NotFound`].
-    pub key: Option<Arc<LoadedKey>>,
-    pub limits: SmallVec<[VerifiedLimit; 4]>,
-    /// `None` where credits are unlimited.
-    pub credits: Option<Taken>,
-    /// What was really spent of them.
-    pub credits_spent: u64,
-}
-
 /// What became of the credits.
 #[derive(Debug, Default)]
 struct Paid {
@@ -88,20 +60,10 @@ struct Paid {
     spent: u64,
 }
 
-#[derive(Debug)]
-pub struct VerifiedLimit {
-    pub id: Box<str>,
-    pub name: Box<str>,
-    pub limit: Limit,
-    pub auto_apply: bool,
-    pub outcome: Outcome,
-    pub degraded: bool,
-}
-
 // === impl Decider ===
 
 impl Decider {
-    /// Finds the key and brings near what its verdict needs. A key that is not this caller's to verify
+    /// Finds the key and brings near what its verdict needs. A key that is not this caller's to ask about
     /// is not found, whatever it is.
     pub async fn warm_key(
         &self,
@@ -109,68 +71,107 @@ impl Decider {
         now: Millis,
         see: &mut (dyn FnMut(CacheName, Freshness) + Send),
     ) -> Result<WarmKey, WarmError> {
-        let Some(key) = self.own_key(ask, now, see).await? else { return Ok(WarmKey::absent()) };
-        let verdict = judge(&key.record, &ask.wanted, now);
-        if verdict != Verdict::Valid {
-            return Ok(WarmKey { key: Some(key), verdict, ..WarmKey::absent() });
+        let key = self.own_key(ask, now, see).await?;
+        if ask.key.is_some() && key.is_none() {
+            return Ok(WarmKey::refused(Verdict::NotFound, ask.purpose));
         }
-        let lines = lines(&key, &ask.limits)?;
-        let credits = self.warm_credits(&key, ask.credits, now).await?;
-        let (mut shared, mut compared) = (None, Vec::new());
-        if let Some(fleet) = self.fleet() {
-            let routed: SmallVec<[Routed<'_>; 4]> = lines.iter().map(Line::routed).collect();
-            sharing::carry(fleet, self.cells(), &key.record.tenant_id, &routed, now).await;
-            // Credits may refuse what every limit admits: then nothing may have been spent.
-            let limited = matches!(credits, Credits::Limited { .. });
-            let tenant_id = &key.record.tenant_id;
-            shared = sharing::gather(fleet, tenant_id, &routed, limited).await.map(Box::new);
-            compared = sharing::compared(fleet, &key.record.tenant_id, &routed);
+        let named = match ask.told.external_id {
+            // Boxed, like all that is rare: every request carries the room of whatever it might await.
+            Some(external_id) if key.as_ref().is_none_or(|key| key.record.identity.is_none()) => {
+                Box::pin(self.identity(&ask.caller.tenant, external_id, now, see)).await?
+            }
+            _ => None,
+        };
+        let tenant = &ask.caller.tenant;
+        let stranger;
+        let owner = match (&key, &named) {
+            (Some(key), _) => &key.tag,
+            (None, Some(named)) => &named.tag,
+            (None, None) => {
+                stranger = subject::stranger(self.hasher(), ask);
+                &stranger
+            }
+        };
+        let (own, theirs) = (key.as_deref(), named.as_deref());
+        let subject = Subject { tenant, key: own, named: theirs, owner };
+        let verdict = subject.judge(&ask.wanted, now);
+        let book = self.rules().of(&tenant.id);
+        // Why a rule matches is told also where something else refuses.
+        let ruled = (verdict == Verdict::Valid || ask.purpose == Purpose::Explain)
+            .then(|| rules::rule(book.as_deref(), self.hasher(), ask, &subject))
+            .unwrap_or_default();
+        if verdict != Verdict::Valid || ruled.blocked_by.is_some() {
+            let verdict = if verdict == Verdict::Valid { Verdict::Blocked } else { verdict };
+            let (blocked_by, reasons) = (ruled.blocked_by, ruled.reasons);
+            let blocked_by = blocked_by.filter(|_| verdict == Verdict::Blocked);
+            let refused = WarmKey::refused(verdict, ask.purpose);
+            return Ok(WarmKey { key, named, blocked_by, reasons, ..refused });
+        }
+        let mut lines = stored_and_asked(ask, &subject)?;
+        lines.extend(ruled.lines);
+        let credits = match &key {
+            Some(key) => self.warm_credits(key, ask.credits, now).await?,
+            None => Credits::Unlimited,
+        };
+        // Credits may refuse what every limit admits, and so may whoever only looks: then nothing may have been spent.
+        let bundled = matches!(credits, Credits::Limited { .. }) || ask.purpose != Purpose::Spend;
+        let mut watching = Vec::new();
+        for line in ruled.watching {
+            let alone = SmallVec::from_iter([line]);
+            watching.push(Box::pin(self.bring(&tenant.id, alone, true, now)).await?);
         }
         // Last: a cell that came back must be decided on before the table can lose it twice.
-        let is_shared = |place| shared.as_ref().is_some_and(|shared| shared.covers(place));
-        let ours = lines.iter().enumerate().filter(|(place, _)| !is_shared(*place));
-        let returned = self.overflow().fetch(ours.map(|(_, line)| line.ask.key)).await?;
-        if let Some(fleet) = self.fleet().filter(|_| returned.is_empty()) {
-            let routed: SmallVec<[Routed<'_>; 4]> = lines.iter().map(Line::routed).collect();
-            sharing::inherit(fleet, self.cells(), &key.record.tenant_id, &routed, now);
-        }
-        Ok(WarmKey { key: Some(key), verdict, lines, returned, shared, compared, credits })
+        let lot = self.bring(&tenant.id, lines, bundled, now).await?;
+        let (reasons, purpose) = (ruled.reasons, ask.purpose);
+        Ok(WarmKey {
+            key,
+            named,
+            verdict,
+            lot,
+            watching,
+            credits,
+            blocked_by: None,
+            reasons,
+            purpose,
+        })
     }
 
     /// Decides: limits and credits are all spent, or none is.
     pub fn verify(&self, warm: WarmKey, now: Millis) -> Decided<Verified> {
-        let WarmKey { key, verdict, lines, returned, shared, compared, credits } = warm;
-        let Some(key) = key else { return Decided::new(Verified::not_found(), now) };
+        let WarmKey { key, named, verdict, lot, watching, credits, blocked_by, reasons, purpose } =
+            warm;
         if verdict != Verdict::Valid {
-            return Decided::new(
-                Verified { verdict, key: Some(key), ..Verified::not_found() },
-                now,
-            );
+            let (rule, dry) = (blocked_by, purpose != Purpose::Spend);
+            let made = Verified { key, named, rule, reasons, dry, ..Verified::refused(verdict) };
+            return Decided::new(made, now);
         }
-        let asks: SmallVec<[CellAsk; 4]> = lines.iter().map(|line| line.ask).collect();
-        let (joint, paid) = self.settle(&key, &asks, (returned, shared), credits, now);
-        let verdict = match (joint.settled.passed, joint.settled.had_room) {
-            (true, _) => Verdict::Valid,
-            (false, true) => Verdict::UsageExceeded,
-            (false, false) if joint.unavailable => Verdict::Unavailable,
-            (false, false) => Verdict::RateLimited,
+        let (lines, joint, paid) = self.settle(key.as_deref(), lot, credits, purpose, now);
+        let passes = joint.settled.passed || (purpose != Purpose::Spend && joint.settled.had_room);
+        let affordable = paid.balance.is_none_or(|balance| balance.enough);
+        let verdict = match (passes, joint.settled.had_room) {
+            (true, _) if joint.settled.passed || affordable => Verdict::Valid,
+            (_, true) => Verdict::UsageExceeded,
+            (_, false) if joint.unavailable => Verdict::Unavailable,
+            (_, false) => Verdict::RateLimited,
         };
-        if let Some(fleet) = self.fleet() {
-            for one in compared {
-                one.run(fleet, &joint.settled.outcomes);
-            }
-        }
         let at = joint.at;
         let answered = lines.into_iter().zip(joint.settled.outcomes).zip(joint.degraded);
-        let limits = answered.map(|((line, outcome), degraded)| line.answer(outcome, degraded));
-        let verified = Verified {
-            verdict,
-            limits: limits.collect(),
-            credits: paid.balance,
-            credits_spent: paid.spent,
-            key: Some(key),
-        };
-        Decided::new(verified, at)
+        let dry = purpose != Purpose::Spend;
+        let mut made = Verified { key, named, reasons, dry, ..Verified::refused(verdict) };
+        for ((line, outcome), degraded) in answered {
+            let (line, delay_ms) = line.answer(outcome, degraded, at);
+            made.weigh(line, delay_ms);
+        }
+        let spends = made.passed() && !dry;
+        for lot in watching {
+            let (lines, joint) = self.settle_lot(lot, now, || spends);
+            let answered = lines.into_iter().zip(joint.settled.outcomes).zip(joint.degraded);
+            let seen = answered.map(|((line, one), degraded)| line.answer(one, degraded, at).0);
+            made.limits.extend(seen);
+        }
+        made.credits = paid.balance;
+        made.credits_spent = paid.spent;
+        Decided::new(made, at)
     }
 
     async fn warm_credits(
@@ -191,24 +192,35 @@ impl Decider {
 
     fn settle(
         &self,
-        key: &LoadedKey,
-        asks: &[CellAsk],
-        (returned, shared): (Vec<Returned>, Option<Box<Shared>>),
+        key: Option<&LoadedKey>,
+        lot: Lot,
         credits: Credits,
+        purpose: Purpose,
         now: Millis,
-    ) -> (Joint, Paid) {
-        let Credits::Limited { cost, held } = credits else {
-            return (self.settle_shared(shared, asks, returned, now, || true), Paid::default());
+    ) -> (lines::Lines, Joint, Paid) {
+        let spends = purpose == Purpose::Spend;
+        let (Credits::Limited { cost, held }, Some(key)) = (credits, key) else {
+            let (lines, joint) = self.settle_lot(lot, now, || spends);
+            return (lines, joint, Paid::default());
         };
+        let look = || self.purse().look(&key.record.id);
+        if !spends {
+            let (lines, joint) = self.settle_lot(lot, now, || false);
+            let enough = held.is_some();
+            // Free again only now, so that it says what there is with what was set aside.
+            drop(held);
+            let balance = Some(Taken { enough, ..look() });
+            return (lines, joint, Paid { balance, spent: 0 });
+        }
         let mut taken = None;
-        let joint = self.settle_shared(shared, asks, returned, now, || {
+        let (lines, joint) = self.settle_lot(lot, now, || {
             taken = held.map(|held| self.purse().take(held));
             taken.is_some_and(|taken| taken.enough)
         });
         // The total of this very take: by now others may have taken too, or given everything back.
-        let balance = taken.unwrap_or_else(|| self.purse().look(&key.record.id));
+        let balance = taken.unwrap_or_else(look);
         let spent = if joint.settled.passed { cost } else { 0 };
-        (joint, Paid { balance: Some(balance), spent })
+        (lines, joint, Paid { balance: Some(balance), spent })
     }
 
     async fn own_key(
@@ -217,55 +229,32 @@ impl Decider {
         now: Millis,
         see: &mut (dyn FnMut(CacheName, Freshness) + Send),
     ) -> Result<Option<Arc<LoadedKey>>, OriginError> {
+        let Some(text) = &ask.key else { return Ok(None) };
         let mut found = None;
-        if ask.key.intact {
-            found = self.key(ask.key.ours, now, see).await?.filter(|key| ask.covers(key));
+        if text.intact {
+            found = self.key(text.ours, now, see).await?.filter(|key| ask.covers(key));
         }
         if found.is_none() && ask.caller.tenant.has_imports {
-            found = self.key(ask.key.imported, now, see).await?.filter(|key| ask.covers(key));
+            found = self.key(text.imported, now, see).await?.filter(|key| ask.covers(key));
         }
         Ok(found)
-    }
-}
-
-// === impl VerifyAsk ===
-
-impl VerifyAsk<'_> {
-    /// Is this key the caller's to verify?
-    fn covers(&self, key: &LoadedKey) -> bool {
-        let (record, project) = (&key.record, &key.record.project.id);
-        *record.tenant_id == *self.caller.tenant.id
-            && self.caller.permissions.allow("api", project, "verify_key")
-            && (self.projects.is_empty() || self.projects.contains(&&**project))
     }
 }
 
 // === impl WarmKey ===
 
 impl WarmKey {
-    fn absent() -> Self {
+    fn refused(verdict: Verdict, purpose: Purpose) -> Self {
         Self {
             key: None,
-            verdict: Verdict::NotFound,
-            lines: SmallVec::new(),
-            returned: Vec::new(),
-            shared: None,
-            compared: Vec::new(),
+            named: None,
+            verdict,
+            lot: Lot::default(),
+            watching: Vec::new(),
             credits: Credits::Unlimited,
-        }
-    }
-}
-
-// === impl Verified ===
-
-impl Verified {
-    fn not_found() -> Self {
-        Self {
-            verdict: Verdict::NotFound,
-            key: None,
-            limits: SmallVec::new(),
-            credits: None,
-            credits_spent: 0,
+            blocked_by: None,
+            reasons: Vec::new(),
+            purpose,
         }
     }
 }

@@ -8,6 +8,7 @@ use tollkeeper_core::{Consistency, Cost, Outcome, Sharing};
 
 use crate::ask::{LimitCheck, LimitedOne};
 use crate::cells::{CellAsk, Returned};
+use crate::counts::LimitCount;
 use crate::lease::Scope;
 use crate::ports::{OriginError, RootKey};
 use crate::sharing::{self, Compared, Routed, Shared};
@@ -29,6 +30,7 @@ pub(crate) struct WarmCheck {
     pub(crate) sharing: Sharing,
     pub(crate) scope: Arc<Scope>,
     override_id: Option<Arc<str>>,
+    count: Arc<LimitCount>,
 }
 
 /// Why an ask could not be made ready. Nothing was spent.
@@ -63,7 +65,8 @@ impl WarmCheck {
         let key = namespace.tag.cell(check.identifier, &limit);
         let cell = CellAsk { key, namespace: namespace.tag.tag, limit, cost: check.cost };
         let scope = Arc::clone(&namespace.tag.scope);
-        Self { cell, sharing: check.sharing, scope, override_id }
+        let count = Arc::clone(&namespace.count);
+        Self { cell, sharing: check.sharing, scope, override_id, count }
     }
 
     pub(crate) fn routed<'a>(&'a self, identifier: &'a str) -> Routed<'a> {
@@ -71,8 +74,8 @@ impl WarmCheck {
     }
 
     pub(crate) fn answer(self, outcome: Outcome, degraded: bool) -> LimitedOne {
-        let (limit, override_id) = (self.cell.limit, self.override_id);
-        LimitedOne { outcome, limit, override_id, degraded }
+        let (limit, override_id, count) = (self.cell.limit, self.override_id, self.count);
+        LimitedOne { outcome, limit, override_id, degraded, count }
     }
 }
 

@@ -13,11 +13,13 @@ use tollkeeper_wire::DatabaseKind;
 use crate::clock::Clock;
 use crate::fleet::Shared;
 use crate::follower::Followed;
+use crate::forward_auth::ForwardAuth;
 use crate::http::{Idempotency, Throttles};
 use crate::ids::RequestIds;
 use crate::keyring::Keyring;
 use crate::net::Gauges;
 use crate::rollback::Rollback;
+use crate::rule_books::RuleKeeper;
 use crate::shared_cache::SharedCache;
 
 #[derive(Debug)]
@@ -36,12 +38,15 @@ pub struct App {
     pub idempotency: Arc<Idempotency>,
     /// One for all workers too.
     pub throttles: Arc<Throttles>,
+    /// And so is this.
+    pub forward_auth: Arc<ForwardAuth>,
     pub followed: Followed,
     /// Absent on a node alone.
     pub shared: Option<Shared>,
     /// Absent on a node alone, and where each node has a database of its own.
     pub cache: Option<SharedCache>,
     pub rollback: Arc<Rollback>,
+    pub rules: RuleKeeper,
     pub readiness: Readiness,
     pub journal: Arc<Health>,
     pub gauges: Arc<Gauges>,

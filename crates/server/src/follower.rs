@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use tollkeeper_decide::Decider;
 use tollkeeper_store::{Changed, OutboxEntry, Store, StoreError};
 
+use crate::rule_books::RuleKeeper;
 use crate::shared_cache::SharedCache;
 use crate::status::chain;
 
@@ -26,17 +27,19 @@ pub struct Followed(watch::Receiver<u64>);
 pub fn follow(
     decider: Arc<Decider>,
     store: Store,
+    rules: RuleKeeper,
     cache: Option<SharedCache>,
     from: u64,
     hint: Arc<Notify>,
 ) -> (Followed, impl Future<Output = ()>) {
     let (told, followed) = watch::channel(from);
-    (Followed(followed), run(decider, store, cache, from, told, hint))
+    (Followed(followed), run(decider, store, rules, cache, from, told, hint))
 }
 
 async fn run(
     decider: Arc<Decider>,
     store: Store,
+    rules: RuleKeeper,
     cache: Option<SharedCache>,
     from: u64,
     told: watch::Sender<u64>,
@@ -68,7 +71,7 @@ async fn run(
                 if let Some(cache) = &cache {
                     cache.follow(&entry);
                 }
-                match apply(&decider, &store, &entry).await {
+                match apply(&decider, &store, &rules, &entry).await {
                     Err(error) if error.is_transient() => {
                         // Not followed yet: it comes again.
                         pause().await;
@@ -92,14 +95,24 @@ async fn run(
     }
 }
 
-async fn apply(decider: &Decider, store: &Store, entry: &OutboxEntry) -> Result<(), StoreError> {
+async fn apply(
+    decider: &Decider,
+    store: &Store,
+    rules: &RuleKeeper,
+    entry: &OutboxEntry,
+) -> Result<(), StoreError> {
     match &entry.changed {
         Changed::Key { hash, .. } => decider.forget_key(hash.hash),
         Changed::KeysOfTenant | Changed::Project { .. } => decider.forget_keys_of(&entry.tenant_id),
         Changed::RootKey { hash, .. } => decider.forget_root_key(*hash),
         Changed::Tenant => decider.forget_tenant(&entry.tenant_id),
         Changed::Namespace { id, name } => decider.forget_namespace(&entry.tenant_id, &[id, name]),
+        Changed::Identity { external_id, .. } => {
+            decider.forget_identity(&entry.tenant_id, external_id);
+        }
         Changed::Modes => take_modes(decider, store).await?,
+        // Loaded behind, so that a large set does not keep this node from hearing of revoked keys.
+        Changed::Rules => rules.look(&entry.tenant_id),
     }
     Ok(())
 }

@@ -25,6 +25,7 @@ use crate::clock::Clock;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::estate::{self, Estate};
 use crate::fleet::Shared;
+use crate::forward_auth::ForwardAuth;
 use crate::http::{Idempotency, Throttles};
 use crate::ids::{self, RequestIds};
 use crate::keyring::{Keyring, PEPPER_ID};
@@ -32,9 +33,10 @@ use crate::lease_estate::{self, LeaseEstate};
 use crate::net::{Gauges, ListenError, Listener, Workers};
 use crate::redacted::Redacted;
 use crate::rollback::{BEAT, Guard, MINUTE, Rollback, Watch};
+use crate::rule_books::RuleKeeper;
 use crate::settings::{Database, Settings};
 use crate::shared_cache::SharedCache;
-use crate::{fleet, follower, upkeep};
+use crate::{fleet, follower, limit_stats, upkeep};
 
 /// Descriptors beside those of clients: listeners, database, journal, logs.
 const DESCRIPTORS_OWN: u64 = 64;
@@ -80,6 +82,7 @@ struct Server {
     keeper: Keeper,
     ledger: Ledger,
     store: Store,
+    clock: Clock,
     _data_dir: DataDir,
 }
 
@@ -146,8 +149,17 @@ impl Server {
         decider.overflow().shelve().await.map_err(ServeError::Shelf)?;
         prewarm(&decider, &store, &clock, &backstage).await;
         let hint = shared.as_ref().map(|shared| Arc::clone(&shared.changed)).unwrap_or_default();
-        let (followed, following) =
-            follower::follow(Arc::clone(&decider), store.clone(), cache.clone(), revision, hint);
+        let rules = RuleKeeper::new(Arc::clone(&decider), store.clone());
+        rules.load_all().await?;
+        let (followed, following) = follower::follow(
+            Arc::clone(&decider),
+            store.clone(),
+            rules.clone(),
+            cache.clone(),
+            revision,
+            hint,
+        );
+        backstage.spawn(rules.clone().keep());
         backstage.spawn(following);
         if let Some(shared) = &shared {
             backstage.spawn(shared.clone().listen(keyring.cell_hasher()));
@@ -161,6 +173,7 @@ impl Server {
         let threads = available_parallelism().map_or(2, usize::from);
         let ledger = Ledger::new(threads).keeping(journal);
         backstage.spawn(upkeep::note_last_used(ledger.clone(), store.clone()));
+        backstage.spawn(limit_stats::keep(Arc::clone(&decider), store.clone(), clock.clone()));
         let node: Arc<str> = settings.node.as_str().into();
         let rollback = Arc::new(Rollback::new(settings.rollback));
         if let Some(shared) = shared.clone().filter(|_| rollback.is_on()) {
@@ -181,6 +194,7 @@ impl Server {
         };
         let idempotency = Arc::new(Idempotency::new());
         let throttles = Arc::new(Throttles::new(settings.admin_writes_per_second));
+        let forward_auth = Arc::new(ForwardAuth::new(store.clone(), backstage.clone()));
         let app = |page| -> io::Result<App> {
             Ok(App {
                 clock: clock.clone(),
@@ -193,10 +207,12 @@ impl Server {
                 ids: RequestIds::new().map_err(io::Error::other)?,
                 idempotency: Arc::clone(&idempotency),
                 throttles: Arc::clone(&throttles),
+                forward_auth: Arc::clone(&forward_auth),
                 followed: followed.clone(),
                 shared: shared.clone(),
                 cache: cache.clone(),
                 rollback: Arc::clone(&rollback),
+                rules: rules.clone(),
                 readiness: readiness.clone(),
                 journal: Arc::clone(keeper.health()),
                 gauges: Arc::clone(&gauges),
@@ -207,7 +223,7 @@ impl Server {
         readiness.set(true);
         announce(&settings, address, mode, made.as_ref(), &recovered)?;
         let server =
-            Self { workers, readiness, decider, keeper, ledger, store, _data_dir: data_dir };
+            Self { workers, readiness, decider, keeper, ledger, store, clock, _data_dir: data_dir };
         Ok((server, listener))
     }
 
@@ -231,6 +247,10 @@ impl Server {
         }
         if let Err(error) = backstage.block_on(upkeep::write_last_used(&self.ledger, &self.store)) {
             tracing::warn!("which keys were used last could not be written: {error}");
+        }
+        let counted = limit_stats::write(&self.decider, &self.store, self.clock.now());
+        if let Err(error) = backstage.block_on(counted) {
+            tracing::warn!("the last statistics of limits could not be written: {error}");
         }
         let kept = self.keeper.stop();
         backstage.block_on(self.store.close());

@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc};
-use tollkeeper_core::KeyRecord;
+use tollkeeper_core::{IdentityRecord, KeyRecord};
 use tollkeeper_decide::{Directory, KeyHash, KeyHashes, Loading, NamespaceRecord, RootKey, Tenant};
 use tollkeeper_redis::{ConfigCache, EntryKind, EntryName, Over};
 use tollkeeper_store::{AsOf, Changed, OutboxEntry, Project, Store, StoreError};
@@ -116,7 +116,11 @@ impl SharedCache {
         let touched = match &entry.changed {
             Changed::Key { hash, .. } => Touched::Key(hash.hash),
             Changed::KeysOfTenant | Changed::Tenant | Changed::Project { .. } => tenant(),
-            Changed::RootKey { .. } | Changed::Namespace { .. } | Changed::Modes => return,
+            Changed::RootKey { .. }
+            | Changed::Namespace { .. }
+            | Changed::Identity { .. }
+            | Changed::Modes
+            | Changed::Rules => return,
         };
         inner.floors().raise(touched, entry.revision);
         match &entry.changed {
@@ -208,6 +212,10 @@ impl Directory for SharedCache {
 
     fn namespace(&self, tenant_id: &str, name_or_id: &str) -> Loading<Option<NamespaceRecord>> {
         self.0.store.namespace(tenant_id, name_or_id)
+    }
+
+    fn identity(&self, tenant_id: &str, external_id: &str) -> Loading<Option<IdentityRecord>> {
+        Directory::identity(&self.0.store, tenant_id, external_id)
     }
 
     fn create_namespace(&self, tenant_id: &str, name: &str) -> Loading<()> {

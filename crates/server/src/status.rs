@@ -1,16 +1,21 @@
 //! Every refusal and its status, type and words: the one table from what went wrong to what the wire says.
 //! Internal text stays in the log; what stands here may be read by anybody.
 
+mod causes;
+mod ruling;
+
 use std::borrow::Cow;
 
 use http::StatusCode;
 use tollkeeper_core::QueryFault;
-use tollkeeper_decide::{OriginError, WarmError};
-use tollkeeper_store::{StoreError, Thing};
+use tollkeeper_store::Thing;
 use tollkeeper_wire::{FieldError, Problem};
 
+pub use causes::chain;
+pub use ruling::Ruling;
+
 /// What the type of every error starts with.
-const TYPE_BASE: &str = "https://tollkeeper.dev/errors/";
+pub const TYPE_BASE: &str = "https://tollkeeper.dev/errors/";
 
 /// Why a request gets no answer. A denial is not here: it is an answer.
 #[derive(Debug)]
@@ -60,6 +65,21 @@ pub enum Refusal {
     Protected,
     Precondition(&'static str),
     TooManyOverrides,
+    /// A proxy asked about a request without a key.
+    GateKeyMissing,
+    GateKeysDiffer,
+    /// A proxy did not say what it asks about.
+    ProxySilent {
+        header: &'static str,
+    },
+    /// A proxy that did not say whose it is, where there are several to choose from.
+    DoorUnnamed,
+    DoorAmbiguous(String),
+    DoorUnknown(String),
+    /// So many answers are held back that this one cannot be.
+    TooManyHeld {
+        retry_after_s: u64,
+    },
     UnknownRoute(String),
     WrongMethod {
         allowed: &'static str,
@@ -92,9 +112,9 @@ impl Refusal {
     /// When to come back, where that is known.
     pub fn retry_after_s(&self) -> Option<u64> {
         match self {
-            Self::TenantLimited { retry_after_s } | Self::ChangesLimited { retry_after_s } => {
-                Some(*retry_after_s)
-            }
+            Self::TenantLimited { retry_after_s }
+            | Self::ChangesLimited { retry_after_s }
+            | Self::TooManyHeld { retry_after_s } => Some(*retry_after_s),
             Self::KeysFlooded => Some(1),
             _ => None,
         }
@@ -287,6 +307,48 @@ impl Refusal {
                 "A namespace holds at most 10,000 overrides and 1,000 patterns. Delete some, or use another namespace."
                     .into(),
             ),
+            Self::GateKeyMissing => row(
+                StatusCode::UNAUTHORIZED,
+                "gate/denied/key_missing",
+                "Unauthorized",
+                "This API wants a key. Send it as `Authorization: Bearer <key>` or as `X-API-Key: <key>`.".into(),
+            ),
+            Self::GateKeysDiffer => row(
+                StatusCode::UNAUTHORIZED,
+                "gate/denied/keys_differ",
+                "Unauthorized",
+                "The request carries two different keys, in `Authorization` and `X-API-Key`. Send one of them.".into(),
+            ),
+            Self::ProxySilent { header } => row(
+                StatusCode::FORBIDDEN,
+                "gate/proxy/incomplete",
+                "Forbidden",
+                format!("The proxy in front of this API does not say `{header}`, once. Whoever runs it finds the way in docs/FORWARD_AUTH.md.").into(),
+            ),
+            Self::DoorUnnamed => row(
+                StatusCode::FORBIDDEN,
+                "gate/proxy/project_unnamed",
+                "Forbidden",
+                "The proxy in front of this API does not say for which project it asks, and there are several. Whoever runs it has to set `X-Tollkeeper-Project`, once.".into(),
+            ),
+            Self::DoorAmbiguous(name) => row(
+                StatusCode::FORBIDDEN,
+                "gate/proxy/project_ambiguous",
+                "Forbidden",
+                format!("The proxy in front of this API asks for the project `{}`, of which there are several. Whoever runs it has to name it by its id, or as `workspace/project`.", shown(name)).into(),
+            ),
+            Self::DoorUnknown(name) => row(
+                StatusCode::FORBIDDEN,
+                "gate/proxy/project_unknown",
+                "Forbidden",
+                format!("The proxy in front of this API asks for the project `{}`, which is not there. Whoever runs it has to correct `X-Tollkeeper-Project`.", shown(name)).into(),
+            ),
+            Self::TooManyHeld { .. } => row(
+                StatusCode::TOO_MANY_REQUESTS,
+                "gate/denied/too_many_waiting",
+                "Too Many Requests",
+                "The request would have to wait, and too many wait already. Come back when Retry-After says.".into(),
+            ),
             Self::UnknownRoute(path) => row(
                 StatusCode::NOT_FOUND,
                 "user/bad_request/unknown_route",
@@ -330,6 +392,8 @@ fn not_found_kind(what: Thing) -> &'static str {
         Thing::Permission => "unkey/data/permission_not_found",
         Thing::Role => "unkey/data/role_not_found",
         Thing::Limit => "unkey/data/ratelimit_not_found",
+        Thing::Rule => "unkey/data/rule_not_found",
+        Thing::RuleVersion => "unkey/data/rule_version_not_found",
     }
 }
 
@@ -343,72 +407,6 @@ fn taken_kind(what: Thing) -> &'static str {
 }
 
 /// Caller text in an answer: short, and without anything that could act on a terminal or a log.
-fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     text.chars().take(64).flat_map(char::escape_debug).collect()
-}
-
-impl From<WarmError> for Refusal {
-    fn from(error: WarmError) -> Self {
-        match error {
-            WarmError::NamespaceMissing(name) => Self::NamespaceMissing(name),
-            WarmError::NamespaceGone(name) => Self::NamespaceGone(name),
-            WarmError::Forbidden { resource, id, action } => {
-                Self::Forbidden { needs: format!("{resource}.{id}.{action}") }
-            }
-            WarmError::LimitUnknown(name) => Self::LimitUnknown(name),
-            WarmError::Origin(error) => error.into(),
-        }
-    }
-}
-
-impl From<OriginError> for Refusal {
-    fn from(error: OriginError) -> Self {
-        match error {
-            OriginError::Spared => Self::KeysFlooded,
-            OriginError::Silent(_) => Self::Unavailable(error.to_string()),
-        }
-    }
-}
-
-impl Refusal {
-    /// What a store's refusal means for whoever asked about this override of this namespace.
-    pub fn of_store(error: &StoreError, namespace: &str, identifier: &str) -> Self {
-        match error {
-            StoreError::NamespaceNotFound => Self::NamespaceMissing(namespace.to_owned()),
-            StoreError::NamespaceGone => Self::NamespaceGone(namespace.to_owned()),
-            StoreError::OverrideNotFound => Self::OverrideMissing(identifier.to_owned()),
-            other => Self::from(other),
-        }
-    }
-}
-
-impl From<&StoreError> for Refusal {
-    fn from(error: &StoreError) -> Self {
-        match error {
-            StoreError::NotFound { what, named } => {
-                Self::NotFound { what: *what, named: named.clone() }
-            }
-            StoreError::Taken { what } => Self::Taken { what: *what },
-            StoreError::Protected => Self::Protected,
-            StoreError::Revoked => {
-                Self::Precondition("This key was revoked for good: create another one.")
-            }
-            StoreError::OperatorKey => Self::Precondition(
-                "The operator's key is the one in the settings: change it there.",
-            ),
-            StoreError::CreditsUnlimited => Self::Fields(vec![FieldError::new(
-                "body",
-                "This key has no limit on credits.",
-                "Set a number of credits first.",
-            )]),
-            other if other.is_transient() => Self::Unavailable(chain(other)),
-            other => Self::Unexpected(chain(other)),
-        }
-    }
-}
-
-/// An error and everything below it, for the log.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

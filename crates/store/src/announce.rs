@@ -24,6 +24,19 @@ pub(crate) async fn announce_key(change: &mut Change<'_>, key_id: &str) -> Resul
     say(change, ONE, binds![key_id]).await
 }
 
+/// The identity, for who looks it up by name, and all keys that carry it.
+pub(crate) async fn announce_identity(
+    change: &mut Change<'_>,
+    tenant_id: &str,
+    id: &str,
+    external_id: &str,
+) -> Result<(), StoreError> {
+    let (id, external_id) = (id.to_owned(), external_id.to_owned());
+    announce_keys(change, KeysOf::Identity, &id).await?;
+    change.announce(tenant_id, Changed::Identity { id, external_id });
+    Ok(())
+}
+
 /// Called while the bond is still there: before a role is deleted, not after.
 pub(crate) async fn announce_keys(
     change: &mut Change<'_>,

@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use tollkeeper_core::{KeyRecord, Override, Permissions};
+use tollkeeper_core::{IdentityRecord, KeyRecord, Override, Permissions};
 use tollkeeper_decide::{
     Directory, KeyHash, KeyHashes, Loading, NamespaceRecord, OriginError, RootKey, Tenant,
 };
@@ -65,6 +65,14 @@ impl Directory for Store {
         )
     }
 
+    fn identity(&self, tenant_id: &str, external_id: &str) -> Loading<Option<IdentityRecord>> {
+        let (store, tenant_id, external_id) =
+            (self.clone(), tenant_id.to_owned(), external_id.to_owned());
+        loading(
+            async move { to_a_living_one(|| store.find_identity(&tenant_id, &external_id)).await },
+        )
+    }
+
     fn create_namespace(&self, tenant_id: &str, name: &str) -> Loading<()> {
         let (store, tenant_id, name) = (self.clone(), tenant_id.to_owned(), name.to_owned());
         loading(async move { store.make_namespace(&tenant_id, &name).await })
@@ -87,7 +95,7 @@ pub(crate) fn loading<T>(
 
 /// Connections may have died unnoticed since they were last used, all of them if the server was started anew; each is
 /// found out by asking it, and the next one is asked before that is told.
-async fn to_a_living_one<T, A>(ask: impl Fn() -> A) -> Result<T, StoreError>
+pub(crate) async fn to_a_living_one<T, A>(ask: impl Fn() -> A) -> Result<T, StoreError>
 where
     A: Future<Output = Result<T, StoreError>>,
 {

@@ -43,6 +43,10 @@ pub enum StoreError {
     OverrideNotFound,
     #[error("this root key already belongs to somebody; give TOLLKEEPER_ROOT_KEY another value")]
     RootKeyTaken,
+    #[error("a tenant has at most {max} rules, and these would be {count}")]
+    TooManyRules { count: usize, max: usize },
+    #[error("the rules of a tenant take at most {max} bytes, and these would take {bytes}")]
+    RulesTooLarge { bytes: usize, max: usize },
 }
 
 /// What was looked for, or is in the way.
@@ -56,6 +60,8 @@ pub enum Thing {
     Role,
     RootKey,
     Limit,
+    Rule,
+    RuleVersion,
 }
 
 fn article(what: Thing) -> &'static str {
@@ -75,6 +81,8 @@ impl std::fmt::Display for Thing {
             Self::Role => "role",
             Self::RootKey => "root key",
             Self::Limit => "limit",
+            Self::Rule => "rule",
+            Self::RuleVersion => "version of the rules",
         })
     }
 }

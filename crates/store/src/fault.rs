@@ -68,8 +68,9 @@ impl Fault {
 
     fn of_state(state: &str) -> Option<Self> {
         match state {
-            // Lock time-out, serialization, deadlock, too many connections.
-            "55P03" | "40001" | "40P01" | "53300" => Some(Self::Busy),
+            // Lock time-out, serialization, deadlock, too many connections; and what was pointed at went away in between:
+            // whoever tries again is told so.
+            "55P03" | "40001" | "40P01" | "53300" | "23503" => Some(Self::Busy),
             "57014" => Some(Self::Slow),
             "53100" => Some(Self::Full),
             "28000" | "28P01" | "3D000" => Some(Self::NotLetIn),
@@ -96,9 +97,10 @@ impl Fault {
     fn of_code(code: i32) -> Option<Self> {
         // A full disk shows here first: the shared memory of the write-ahead log cannot grow.
         const IOERR_SHMSIZE: i32 = 4874;
+        const FOREIGN_KEY: i32 = 787;
         match (code, code & 0xff) {
             (IOERR_SHMSIZE, _) | (_, 13) => Some(Self::Full),
-            (_, 5 | 6) => Some(Self::Busy),
+            (FOREIGN_KEY, _) | (_, 5 | 6) => Some(Self::Busy),
             (_, 3 | 8 | 14) => Some(Self::NotWritable),
             (_, 11 | 26) => Some(Self::NotADatabase),
             _ => None,

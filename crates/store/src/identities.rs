@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tollkeeper_core::Millis;
 
-use crate::announce::{KeysOf, announce_keys};
+use crate::announce::announce_identity;
 use crate::bind::{binds, moment, unsigned};
 use crate::change::{By, Change, Written};
 use crate::db::{Pools, Purpose};
@@ -69,6 +69,8 @@ impl Store {
         let binds = binds![&id, by.tenant_id, &new.external_id, &new.meta, &new.tier, by.now];
         change.sql().run(MAKE, binds).await.map_err(|error| error.taken(Thing::Identity))?;
         replace_limits(&mut change, by.tenant_id, &id, &new.limits).await?;
+        // Somebody may have asked for it before, and know it to be absent.
+        announce_identity(&mut change, by.tenant_id, &id, &new.external_id).await?;
         let after =
             audited(&new.external_id, new.meta.as_deref(), new.tier.as_deref(), Some(&new.limits));
         change.audit(by, "identities.create", &id, None, Some(after)).await?;
@@ -126,7 +128,7 @@ impl Store {
         if let Some(limits) = &patch.limits {
             replace_limits(&mut change, by.tenant_id, &row.id, limits).await?;
         }
-        announce_keys(&mut change, KeysOf::Identity, &row.id).await?;
+        announce_identity(&mut change, by.tenant_id, &row.id, &row.external_id).await?;
         let after =
             audited(&row.external_id, meta.as_deref(), tier.as_deref(), patch.limits.as_deref());
         change.audit(by, "identities.update", &row.id, Some(before), Some(after)).await?;
@@ -146,7 +148,7 @@ impl Store {
         const DELETE: &str = "DELETE FROM identities WHERE id = $1";
         let mut change = self.change(by.now).await?;
         let row = find(&mut change, by.tenant_id, identity).await?;
-        announce_keys(&mut change, KeysOf::Identity, &row.id).await?;
+        announce_identity(&mut change, by.tenant_id, &row.id, &row.external_id).await?;
         change.sql().run(FREE, binds![&row.id]).await?;
         drop_limits(&mut change, &row.id).await?;
         change.sql().run(DELETE, binds![&row.id]).await?;
@@ -168,6 +170,7 @@ pub(crate) async fn ensure_identity(
     let id = ids::fresh(ids::IDENTITY)?;
     let made = change.sql().run(MAKE, binds![&id, by.tenant_id, external_id, by.now]).await?;
     if made > 0 {
+        announce_identity(change, by.tenant_id, &id, external_id).await?;
         let after = audited(external_id, None, None, None);
         change.audit(by, "identities.create", &id, None, Some(after)).await?;
         return Ok(id);

@@ -21,6 +21,7 @@ pub(crate) const KEY: &str = "key";
 pub(crate) const LIMIT: &str = "rl";
 pub(crate) const PERMISSION: &str = "perm";
 pub(crate) const ROLE: &str = "role";
+pub(crate) const RULE: &str = "rule";
 
 pub(crate) fn fresh(prefix: &str) -> Result<String, Fault> {
     let mut id = format!("{prefix}_");

@@ -13,6 +13,7 @@ use crate::credits::refill_of;
 use crate::db::{Pools, Purpose};
 use crate::limits::{Columns, LimitTerms, list_from_json};
 use crate::outbox::{HashKind, StoredHash, hash_of};
+use crate::quotas::{QuotaColumns, block_of};
 use crate::{AsOf, Bind, Fault, Store, StoreError};
 
 /// Keys loaded at a time when a start brings the last used ones near.
@@ -26,7 +27,7 @@ macro_rules! cards {
             "WITH chosen AS (", $chosen, "),
             found AS (
                 SELECT k.*, t.slug AS tenant_slug, t.enabled AS tenant_enabled,
-                    p.allowed_referers, p.allowed_sources, p.default_limits
+                    p.slug AS project_slug, p.allowed_referers, p.allowed_sources, p.default_limits
                 FROM chosen c JOIN keys k ON k.id = c.id JOIN tenants t ON t.id = k.tenant_id
                 JOIN projects p ON p.id = k.project_id AND p.deleted_at IS NULL
                 WHERE k.deleted_at IS NULL),
@@ -55,17 +56,20 @@ macro_rules! cards {
                 NULL AS duration_ms, NULL AS auto_apply, NULL AS algorithm, NULL AS burst,
                 NULL AS consistency, NULL AS on_outage,
                 (SELECT COALESCE(MAX(revision), 0) FROM outbox) AS revision, f.hash, f.hash_kind,
-                f.tenant_id, f.tenant_slug, f.tenant_enabled, f.project_id, f.allowed_referers,
-                f.allowed_sources, f.default_limits, f.name, f.meta, f.enabled, f.expires,
+                f.tenant_id, f.tenant_slug, f.tenant_enabled, f.project_id, f.project_slug,
+                f.allowed_referers, f.allowed_sources, f.default_limits, f.name, f.meta, f.enabled, f.expires,
                 f.revoked_at, f.ip_allowlist, f.tier, f.credits_remaining, f.refill_every,
                 f.refill_day, f.refill_amount, i.id AS identity_id, i.external_id,
-                i.meta AS identity_meta, i.tier AS identity_tier, f.last_used_at
+                i.meta AS identity_meta, i.tier AS identity_tier, i.per_second, i.per_minute,
+                i.per_hour, i.per_day, i.burst AS quota_burst, i.blocked_at, i.block_reason,
+                i.blocked_until, f.last_used_at
             FROM found f LEFT JOIN identities i ON i.id = f.identity_id
             UNION ALL
             SELECT key_id, part, part_name, limit_id, quota, duration_ms, auto_apply, algorithm, burst,
                 consistency, on_outage, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
                 NULL,
-                NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+                NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+                NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
             FROM part"
         )
     };
@@ -111,6 +115,7 @@ struct CardRow {
     tenant_slug: Option<String>,
     tenant_enabled: Option<bool>,
     project_id: Option<String>,
+    project_slug: Option<String>,
     allowed_referers: Option<String>,
     allowed_sources: Option<String>,
     default_limits: Option<String>,
@@ -129,6 +134,14 @@ struct CardRow {
     external_id: Option<String>,
     identity_meta: Option<String>,
     identity_tier: Option<String>,
+    per_second: Option<i64>,
+    per_minute: Option<i64>,
+    per_hour: Option<i64>,
+    per_day: Option<i64>,
+    quota_burst: Option<i64>,
+    blocked_at: Option<i64>,
+    block_reason: Option<String>,
+    blocked_until: Option<i64>,
     last_used_at: Option<i64>,
 }
 
@@ -223,9 +236,17 @@ impl CardRow {
         let limits = list_from_json(&self.default_limits?).ok()?;
         let project = ProjectRecord {
             id: Arc::from(self.project_id?),
+            slug: Arc::from(self.project_slug?),
             allowed_referers: hosts(&self.allowed_referers?)?,
             allowed_sources: hosts(&self.allowed_sources?)?,
             default_limits: limits.iter().map(LimitTerms::to_stored).collect(),
+        };
+        let quota = QuotaColumns {
+            per_second: self.per_second,
+            per_minute: self.per_minute,
+            per_hour: self.per_hour,
+            per_day: self.per_day,
+            burst: self.quota_burst,
         };
         let identity = match (self.identity_id, self.external_id) {
             (Some(id), Some(external_id)) => Some(IdentityRecord {
@@ -234,6 +255,8 @@ impl CardRow {
                 meta: self.identity_meta.map(Into::into),
                 tier: self.identity_tier.map(Into::into),
                 limits: Vec::new(),
+                quota: quota.read(),
+                block: block_of(self.blocked_at, self.block_reason, self.blocked_until),
             }),
             _ => None,
         };

@@ -224,6 +224,12 @@ impl LimitTerms {
 
 // === impl LimitRow ===
 
+impl LimitRow {
+    pub(crate) fn into_stored(self) -> StoredLimit {
+        StoredLimit { id: self.id.into(), ..self.terms.to_stored() }
+    }
+}
+
 impl TryFrom<StoredRow> for LimitRow {
     type Error = Fault;
 

@@ -49,8 +49,14 @@ pub enum Changed {
         id: String,
         name: String,
     },
+    Identity {
+        id: String,
+        external_id: String,
+    },
     /// Where limits are counted, of the fleet or of a tenant.
     Modes,
+    /// The tenant's set of rules.
+    Rules,
 }
 
 /// A key's hash as its row holds it.
@@ -196,7 +202,9 @@ impl Changed {
             Self::Tenant => ("tenant", "", None, None),
             Self::Project { id, slug } => ("project", id, Some(slug), None),
             Self::Namespace { id, name } => ("namespace", id, Some(name), None),
+            Self::Identity { id, external_id } => ("identity", id, Some(external_id), None),
             Self::Modes => ("modes", "", None, None),
+            Self::Rules => ("rules", "", None, None),
         }
     }
 }
@@ -223,7 +231,12 @@ impl TryFrom<OutboxRow> for OutboxEntry {
             "namespace" => {
                 Changed::Namespace { id: row.subject_id, name: row.name.ok_or_else(unreadable)? }
             }
+            "identity" => {
+                let external_id = row.name.ok_or_else(unreadable)?;
+                Changed::Identity { id: row.subject_id, external_id }
+            }
             "modes" => Changed::Modes,
+            "rules" => Changed::Rules,
             // "tenant", or a kind of a newer version: whatever that is about, forgetting all of the tenant covers it.
             _ => Changed::Tenant,
         };

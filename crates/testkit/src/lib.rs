@@ -1,6 +1,7 @@
 //! What tests of every crate share: a server process, a clock that is told the time, raw connections and slow clients.
 //! It imports no crate of ours, so that any of them can use it, and it is never part of the product.
 
+mod caddy;
 mod connection;
 mod fake_clock;
 mod fault_proxy;
@@ -14,6 +15,7 @@ mod redis_cluster;
 mod redis_sentinel;
 mod slow_sockets;
 
+pub use caddy::{Caddy, CaddyFailure};
 pub use connection::{Connection, Response};
 pub use fake_clock::FakeClock;
 pub use fault_proxy::{Fault, FaultProxy};

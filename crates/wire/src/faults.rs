@@ -4,7 +4,7 @@
 use serde_json::{Map, Number, Value};
 
 use crate::envelope::FieldError;
-use crate::schema::{Chars, Object, Room, Shape, Whole};
+use crate::schema::{Chars, Object, Room, Shape, Whole, thousandths};
 
 /// A caller who made more mistakes than this reads the first ones and tries again; a reply stays small.
 pub(crate) const FAULTS_MAX: usize = 100;
@@ -27,6 +27,11 @@ impl Shape {
     pub fn expectation(&self) -> String {
         match self {
             Self::Integer(Whole { min, max }) => format!("an integer from {min} to {max}"),
+            Self::Thousandths(Whole { min, max }) => format!(
+                "a number from {} to {} with at most three decimals",
+                in_thousandths(*min),
+                in_thousandths(*max)
+            ),
             Self::Text(Chars { min, max }) => format!("a string of {min} to {max} characters"),
             Self::Choice(words) => format!("one of {}", quoted_list(words)),
             Self::Flag => String::from("true or false"),
@@ -46,8 +51,31 @@ impl Shape {
                 "an object of at most {properties_max} properties, {bytes_max} bytes and {depth_max} levels"
             ),
             Self::Nullable(shape) => format!("{}, or null", shape.expectation()),
+            Self::Either([one, other]) => {
+                format!("{}, or {}", one.expectation(), other.expectation())
+            }
         }
     }
+}
+
+impl Shape {
+    /// Whether JSON has the same kind of value for both, whatever its bounds.
+    pub(crate) fn is_of(&self, value: &Value) -> bool {
+        match self {
+            Self::Integer(_) | Self::Thousandths(_) => value.is_number(),
+            Self::Text(_) | Self::Spelled(..) | Self::Choice(_) => value.is_string(),
+            Self::Flag => value.is_boolean(),
+            Self::List { .. } => value.is_array(),
+            Self::Object(_) | Self::Free(_) => value.is_object(),
+            Self::Nullable(of) => value.is_null() || of.is_of(value),
+            Self::Either(both) => both.iter().any(|one| one.is_of(value)),
+        }
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "for people")]
+fn in_thousandths(number: u64) -> f64 {
+    number as f64 / 1000.0
 }
 
 struct Walk {
@@ -82,6 +110,11 @@ impl Walk {
             (Shape::Integer(bounds), Value::Number(number)) => {
                 self.visit_number(shape, *bounds, number);
             }
+            (Shape::Thousandths(bounds), Value::Number(number)) => {
+                if !thousandths(number).is_some_and(|number| bounds.holds(number)) {
+                    self.expected(shape, format!("{number} is out of range or too fine."));
+                }
+            }
             (Shape::Text(bounds), Value::String(text)) => {
                 if !bounds.holds(text) {
                     self.expected(shape, format!("Has {} characters.", text.chars().count()));
@@ -109,6 +142,10 @@ impl Walk {
             (Shape::Object(object), Value::Object(given)) => self.visit_object(object, given),
             (Shape::Free(room), Value::Object(given)) => self.visit_free(shape, *room, given),
             (Shape::Nullable(inner), _) => self.visit(inner, value),
+            (Shape::Either(both), _) => match both.iter().find(|one| one.is_of(value)) {
+                Some(one) => self.visit(one, value),
+                None => self.expected(shape, format!("Is {}.", kind_of(value))),
+            },
             _ => self.expected(shape, format!("Is {}.", kind_of(value))),
         }
     }

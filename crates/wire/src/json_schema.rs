@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::schema::{Chars, Object, Shape, Whole};
 
 impl Shape {
+    #[allow(clippy::cast_precision_loss, reason = "bounds in a document")]
     pub fn json_schema(&self) -> Value {
         match self {
             Self::Integer(Whole { min, max }) => {
@@ -13,6 +14,10 @@ impl Shape {
             }
             Self::Text(Chars { min, max }) => {
                 json!({"type": "string", "minLength": min, "maxLength": max})
+            }
+            Self::Thousandths(Whole { min, max }) => {
+                let whole = |number: &u64| Value::from(*number as f64 / 1000.0);
+                json!({"type": "number", "minimum": whole(min), "maximum": whole(max)})
             }
             Self::Choice(words) => json!({"type": "string", "enum": words}),
             Self::Flag => json!({"type": "boolean"}),
@@ -30,6 +35,9 @@ impl Shape {
             }
             Self::Free(room) => json!({"type": "object", "maxProperties": room.properties_max}),
             Self::Nullable(shape) => nullable(shape.json_schema()),
+            Self::Either([one, other]) => {
+                json!({"anyOf": [one.json_schema(), other.json_schema()]})
+            }
         }
     }
 }

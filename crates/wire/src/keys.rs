@@ -22,3 +22,4 @@ pub use verified::{Code, VerifiedLimit, VerifyKeyReply};
 pub use verify::{SpendCredits, VerifyKeyRequest, VerifyRatelimit};
 
 pub(crate) use create::{EXPIRES_MS, NAME, NAME_ABOUT, PERMISSIONS, ROLES};
+pub(crate) use verify::{METHOD, ORIGIN, PATH, PERMISSION_QUERY, TAGS, VERIFY_LIMITS};

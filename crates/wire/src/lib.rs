@@ -4,9 +4,11 @@
 pub mod apis;
 mod choice;
 pub mod credits;
+mod document;
 pub mod envelope;
 mod faults;
 mod fields;
+pub mod gate;
 pub mod identities;
 pub mod identity;
 mod json_schema;
@@ -24,12 +26,14 @@ pub mod part;
 mod patch;
 pub mod permissions;
 pub mod projects;
+pub mod quotas;
 pub mod ratelimit;
 mod reply;
 mod request;
 pub mod roles;
 mod room;
 pub mod root_keys;
+pub mod rules;
 pub mod schema;
 pub mod spelling;
 pub mod stored_limit;
@@ -44,7 +48,12 @@ pub use credits::{
     CreditOperation, Credits, CreditsPatch, CreditsReply, Refill, RefillInterval, RefillReply,
     UpdateCreditsRequest,
 };
+pub use document::document;
 pub use envelope::{Done, Failure, FieldError, Meta, Pagination, Problem, Success};
+pub use gate::{
+    CheckReply, CheckRequest, CheckedLimit, Denial, ExplainReply, ExplainRequest, MatchedRule,
+    UnmatchedRule,
+};
 pub use identities::{
     CreateIdentityReply, CreateIdentityRequest, DeleteIdentityRequest, GetIdentityRequest,
     ListIdentitiesRequest, UpdateIdentityRequest,
@@ -58,7 +67,9 @@ pub use keys::{
     RevokeKeyRequest, SetPermissionsRequest, SetRolesRequest, SpendCredits, UpdateKeyRequest,
     VerifiedLimit, VerifyKeyReply, VerifyKeyRequest, VerifyRatelimit, WhoamiRequest,
 };
-pub use limits::{PeekReply, PeekRequest, ResetReply, ResetRequest};
+pub use limits::{
+    PeekReply, PeekRequest, ResetReply, ResetRequest, StatKind, StatsReply, StatsRequest,
+};
 pub use liveness::LivenessReply;
 pub use metadata::Metadata;
 pub use overrides::{
@@ -76,6 +87,9 @@ pub use projects::{
     CreateProjectReply, CreateProjectRequest, DeleteProjectRequest, GetProjectRequest,
     ListProjectsRequest, Project, UpdateProjectRequest,
 };
+pub use quotas::{
+    BlockRequest, GetQuotaRequest, QuotaLimits, QuotaReply, SetQuotaRequest, UnblockRequest,
+};
 pub use ratelimit::{Algorithm, Consistency, LimitRequest, MultiLimitRequest, OnOutage};
 pub use roles::{
     CreateRoleReply, CreateRoleRequest, DeleteRoleRequest, GetRoleRequest, ListRolesRequest, Role,
@@ -84,6 +98,11 @@ pub use roles::{
 pub use root_keys::{
     CreateRootKeyRequest, DeleteRootKeyRequest, ListRootKeysRequest, RerollRootKeyRequest, RootKey,
     UpdateRootKeyRequest,
+};
+pub use rules::{
+    ApplyRulesReply, ApplyRulesRequest, DeleteRuleReply, DeleteRuleRequest, FieldDiff,
+    GetRuleRequest, ListRulesRequest, RollbackRulesRequest, Rule, RuleDiff, RuleFile, RuleReply,
+    RuleTurn,
 };
 pub use schema::{Described, Shape};
 pub use stored_limit::{DefaultLimit, DefaultLimitReply, RatelimitReply, RatelimitRequest};

@@ -1,7 +1,7 @@
 //! One description per body. It names every fault of a bad body, becomes the `OpenAPI` document, and holds the bounds
 //! that the fast path checks. Descriptions are constants; this file never looks at a request.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 pub use crate::room::Room;
 
@@ -17,6 +17,8 @@ pub trait Described {
 #[derive(Debug, Clone, Copy)]
 pub enum Shape {
     Integer(Whole),
+    /// A number with at most three decimals; the bounds are in thousandths.
+    Thousandths(Whole),
     Text(Chars),
     /// A text of certain characters or of a certain form.
     Spelled(Chars, &'static Spelling),
@@ -32,6 +34,8 @@ pub enum Shape {
     Free(Room),
     /// The shape, or null.
     Nullable(&'static Shape),
+    /// Either of two shapes that JSON itself tells apart: a text or a number, a text or a list.
+    Either(&'static [Shape; 2]),
 }
 
 /// Bounds of an integer, both included.
@@ -45,6 +49,22 @@ impl Whole {
     pub const fn holds(self, number: u64) -> bool {
         self.min <= number && number <= self.max
     }
+}
+
+/// A number in thousandths, where it is a whole number of them.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "what was rounded is checked to be what was given"
+)]
+pub fn thousandths(number: &Number) -> Option<u64> {
+    if let Some(whole) = number.as_u64() {
+        return whole.checked_mul(1000);
+    }
+    let given = number.as_f64().filter(|given| (0.0..1e12).contains(given))?;
+    let rounded = (given * 1000.0).round() as u64;
+    (rounded as f64 / 1000.0 == given).then_some(rounded)
 }
 
 /// Bounds of a text in characters, not bytes, both included.
@@ -151,6 +171,24 @@ mod tests {
         assert!(three.holds("🦀🦀🦀"));
         assert!(!three.holds("🦀🦀🦀🦀"));
         assert!(!three.holds("abcd"));
+    }
+
+    #[test]
+    fn thousandths_are_exact_or_none() {
+        for (text, expected) in [
+            ("1", Some(1000)),
+            ("0.001", Some(1)),
+            ("1.001", Some(1001)),
+            ("123456.789", Some(123_456_789)),
+            ("0.0005", None),
+            ("1.0001", None),
+            ("-1", None),
+            ("1e300", None),
+            ("18446744073709551615", None),
+        ] {
+            let number: Option<Number> = serde_json::from_str(text).ok();
+            assert_eq!(number.as_ref().and_then(thousandths), expected, "{text}");
+        }
     }
 
     #[test]

@@ -42,6 +42,12 @@ alphabet! {
     b'a'..=b'z' | b'0'..=b'9' | b'-',
     &["payments", "eu-1"]
 }
+alphabet! {
+    /// Methods, as HTTP spells them.
+    TOKEN, "an HTTP method, such as `GET`", "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
+    b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~',
+    &["GET", "PATCH"]
+}
 
 pub const ADDRESS: Spelling = Spelling {
     of: "an IPv4 or IPv6 address",
@@ -135,18 +141,20 @@ mod tests {
 
     #[test]
     fn every_spelling_holds_for_its_own_examples() {
-        for spelling in [WORD, NAME, PERMISSION, SLUG, ADDRESS, ADDRESS_RANGE, HOST, DIGEST] {
+        for spelling in [WORD, NAME, PERMISSION, SLUG, TOKEN, ADDRESS, ADDRESS_RANGE, HOST, DIGEST]
+        {
             assert!(spelling.examples.iter().all(|text| (spelling.holds)(text)), "{}", spelling.of);
         }
     }
 
     #[test]
     fn a_spelling_refuses_what_it_does_not_name() {
-        let refused: [(Spelling, &[&str]); 8] = [
+        let refused: [(Spelling, &[&str]); 9] = [
             (WORD, &["a-b", "a.b", "ä", "a b", "a\n"]),
             (NAME, &["a/b", "a:b", "ann@example.com"]),
             (PERMISSION, &["a b", "a/b", "a,b"]),
             (SLUG, &["A", "a_b", "a/b"]),
+            (TOKEN, &["GET /", "GET\r", "G(T", "G\"T", "GÄT", "A:B", "A,B", "\u{7f}"]),
             (ADDRESS, &["", "256.1.1.1", "10.0.0.0/8", "::1%eth0", "localhost"]),
             (
                 ADDRESS_RANGE,

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tollkeeper_account::{BootId, CreditSpent, Keeper, Ledger, SharedJournal};
+use tollkeeper_account::{BootId, CreditSpent, Keeper, Kind, Ledger, SharedJournal};
 use tollkeeper_core::Verdict;
 
 use crate::changes::{NOW, Totals, copy_of, files, fixed, open, totals_after_a_kill};
@@ -37,7 +37,7 @@ fn a_spending_is_in_the_file_before_its_answer_can_leave() {
     let node = Node::new();
     let mut expected = Totals::new();
     for (number, cost) in [(1, 1), (2, 5), (1, 3), (1, 1), (2, 100)] {
-        let answer = ledger.record_verified(node.verify(number, cost));
+        let answer = ledger.record_verified(Kind::Verify, node.verify(number, cost));
         assert_eq!((answer.made().verdict, answer.made().credits_spent), (Verdict::Valid, cost));
         *expected.entry((boot, format!("key_{number}"))).or_default() += cost;
         assert_eq!(totals_after_a_kill(dir.path()).1, expected);
@@ -56,7 +56,7 @@ fn totals_of_many_threads_are_exact_after_a_kill() {
             let (node, ledger) = (&node, ledger.at_page(thread));
             scope.spawn(move || {
                 for cost in 0..100 {
-                    ledger.record_verified(node.verify(1, cost % 3));
+                    ledger.record_verified(Kind::Verify, node.verify(1, cost % 3));
                 }
             });
         }
@@ -74,7 +74,7 @@ fn what_spends_no_credits_writes_nothing() {
     let node = Node::new();
     let before = journal.lock().bytes();
     for (number, cost) in [(1, 0), (100, 5), (200, 1)] {
-        ledger.record_verified(node.verify(number, cost));
+        ledger.record_verified(Kind::Verify, node.verify(number, cost));
     }
     assert_eq!(journal.lock().bytes(), before);
 }
@@ -86,13 +86,13 @@ fn a_keepers_checkpoints_keep_what_was_spent() {
     let journal = SharedJournal::new(open(dir.path()).0);
     let boot = journal.lock().boot();
     let ledger = Ledger::new(1).keeping(journal.clone());
-    ledger.record_verified(node.verify(1, 41));
+    ledger.record_verified(Kind::Verify, node.verify(1, 41));
     let cells = Arc::clone(node.decider.cells());
     let keeper = Keeper::start(journal, cells, spendings(&node, boot), Vec::new, || NOW).unwrap();
     until(|| keeper.health().checkpoints() > 0);
     // Only the checkpoint is left, and what was written behind it.
     assert_eq!(files(dir.path(), ".tkj").len(), 1);
-    ledger.record_verified(node.verify(2, 7));
+    ledger.record_verified(Kind::Verify, node.verify(2, 7));
     let expected: Totals =
         [((boot.0, "key_1".to_owned()), 41), ((boot.0, "key_2".to_owned()), 7)].into();
     assert_eq!(totals_after_a_kill(dir.path()).1, expected);

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tollkeeper_account::{JournalError, Keeper, LeaseMarks, Ledger, SharedJournal};
+use tollkeeper_account::{JournalError, Keeper, Kind, LeaseMarks, Ledger, SharedJournal};
 use tollkeeper_decide::{Ceilings, Cells};
 
 use crate::changes::{NOW, files, fixed, found_after_a_kill, open, totals_after_a_kill};
@@ -126,12 +126,12 @@ fn alone_a_spending_that_could_not_be_written() {
     let keeper =
         Keeper::start(journal.clone(), cells, spendings(&node, boot), Vec::new, || NOW).unwrap();
     until(|| keeper.health().checkpoints() > 0);
-    ledger.record_verified(node.verify(1, 5));
+    ledger.record_verified(Kind::Verify, node.verify(1, 5));
     assert!(totals_after_a_kill(dir.path()).0.whole);
 
     // Nothing but the spending is written, so only whoever spends meets the failure.
     limit_files_to(Some(journal.lock().bytes()));
-    ledger.record_verified(node.verify(1, 3));
+    ledger.record_verified(Kind::Verify, node.verify(1, 3));
     let (recovered, totals) = totals_after_a_kill(dir.path());
     assert!(!recovered.whole && recovered.set_aside.is_empty());
     assert_eq!(totals[&(boot.0, "key_1".to_owned())], 5);

@@ -11,7 +11,7 @@ fn counted(reading: &Reading, kind: Kind, code: Code) -> u64 {
 
 #[test]
 fn every_decision_is_counted_once_under_its_kind_and_code() {
-    const THREADS: usize = 8;
+    const THREADS: usize = 2 * Kind::ALL.len();
     const EACH: usize = 300;
     let node = Node::new();
     // Fewer pages than threads: some share one.
@@ -43,7 +43,7 @@ fn every_decision_is_counted_once_under_its_kind_and_code() {
 fn every_verification_is_counted_also_of_keys_that_are_not_there() {
     let (node, ledger) = (Node::new(), Ledger::new(1));
     for number in [1, 100, 200, 201, 202] {
-        let answer = ledger.record_verified(node.verify(number, 1));
+        let answer = ledger.record_verified(Kind::Verify, node.verify(number, 1));
         assert_eq!(answer.at(), NOW);
     }
     let reading = ledger.read();

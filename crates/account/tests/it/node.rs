@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use tokio::runtime::Runtime;
 use tollkeeper_core::{
-    Cost, CreditTerms, KeyRecord, Limit, Millis, Permissions, ProjectRecord, Quota, Sharing, Use,
-    Width,
+    Cost, CreditTerms, IdentityRecord, KeyRecord, Limit, Millis, Permissions, ProjectRecord, Quota,
+    Sharing, Use, Width,
 };
 use tollkeeper_decide::{
     Bank, CellHasher, CellKey, Cells, CreditLease, Decided, Decider, Directory, KeyHash, KeyHashes,
     KeyText, Lifetime, LimitAsk, LimitCheck, Limited, Loading, Missing, NamespaceRecord,
-    ParkedCell, Ports, RootKey, Shelf, Tenant, Verified, VerifyAsk, Which,
+    ParkedCell, Ports, Purpose, Reach, RootKey, Shelf, Tenant, Told, Verified, VerifyAsk, Which,
 };
 
 use crate::changes::NOW;
@@ -46,6 +46,10 @@ impl Directory for Anything {
         Box::pin(async { Ok(Some(record)) })
     }
 
+    fn identity(&self, _: &str, _: &str) -> Loading<Option<IdentityRecord>> {
+        Box::pin(async { Ok(None) })
+    }
+
     fn create_namespace(&self, _: &str, _: &str) -> Loading<()> {
         Box::pin(async { Ok(()) })
     }
@@ -59,6 +63,7 @@ fn key(number: u8) -> KeyRecord {
         tenant_enabled: true,
         project: ProjectRecord {
             id: "api".into(),
+            slug: "api".into(),
             allowed_referers: Vec::new(),
             allowed_sources: Vec::new(),
             default_limits: Vec::new(),
@@ -182,11 +187,15 @@ impl Node {
         let hash = KeyHash([number; 32]);
         let ask = VerifyAsk {
             caller: Arc::clone(&self.caller),
-            key: KeyText { ours: hash, imported: hash, intact: true },
+            reach: Reach::Verify,
+            key: Some(KeyText { ours: hash, imported: hash, intact: true }),
             wanted: Use::default(),
+            told: Told::default(),
             projects: [].into_iter().collect(),
             limits: [].into_iter().collect(),
+            cost: Cost::ONE,
             credits,
+            purpose: Purpose::Spend,
         };
         let warm = self.runtime.block_on(self.decider.warm_key(&ask, NOW, &mut |_, _| ())).unwrap();
         self.decider.verify(warm, NOW)

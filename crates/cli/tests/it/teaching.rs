@@ -34,6 +34,21 @@ fn help_of_limit_teaches_by_example() {
 }
 
 #[test]
+fn help_of_explain_teaches_by_example_and_keeps_keys_out_of_arguments() {
+    let ran = Program::new(&["explain", "--help"]).run();
+    assert_eq!(ran.code, Some(0));
+    for word in [
+        "tollkeeper explain --external-id ann --method GET --path /v1/users",
+        "TOLLKEEPER_KEY",
+        "--key-stdin",
+        "1  denied",
+    ] {
+        assert!(ran.stdout.contains(word), "{word}: {}", ran.stdout);
+    }
+    assert!(!ran.stdout.contains("--key "));
+}
+
+#[test]
 fn help_of_serve_names_settings_with_and_without_a_flag() {
     let ran = Program::new(&["serve", "--help"]).run();
     for word in [

@@ -34,6 +34,8 @@ pub(super) struct LeaseCell<W> {
     pub(super) strange: bool,
     /// Of what is held, so many units wait for a decision.
     pub(super) aside: u64,
+    /// Admitted without a lease, and waiting for a decision too.
+    pub(super) pledged: u64,
     /// Counts leases: what was set aside in one that is over has been counted as spent.
     pub(super) lease: u64,
     /// From here on nothing is spent from the lease.
@@ -121,6 +123,7 @@ impl<W> LeaseCell<W> {
             adopted: false,
             strange: true,
             aside: 0,
+            pledged: 0,
             lease: 0,
             lapse: Millis(0),
             dated: VecDeque::new(),
@@ -196,6 +199,19 @@ impl<W> LeaseCell<W> {
     pub(super) fn ready(&self) -> u64 {
         let dated: u64 = self.dated.iter().map(|(_, units)| units).sum();
         self.totals.held().saturating_sub(self.aside + dated)
+    }
+
+    /// The decision on these was made: they are spent, or free again. What was set aside in a lease that is over by now
+    /// was counted as spent when it ended.
+    pub(super) fn close(&mut self, units: &Units, spent: bool) {
+        let counted = if spent { units.units } else { 0 };
+        if units.stage == Stage::Pledged {
+            self.pledged = self.pledged.saturating_sub(units.units);
+            self.totals.plain += counted;
+        } else if self.keeps_lease(units) {
+            self.aside = self.aside.saturating_sub(units.units);
+            self.totals.used += counted;
+        }
     }
 
     /// Is the lease still the one that these were set aside in?
@@ -343,7 +359,8 @@ impl<W> LeaseCell<W> {
     pub(super) fn is_idle(&self, now: Millis) -> bool {
         let told = self.acked == self.totals || !self.counts_at(now);
         let asked = self.flight.is_some() || !self.waiters.is_empty();
-        !asked && !self.owes && !self.owes_before && self.totals.held() == 0 && told
+        let used = asked || self.pledged > 0 || self.totals.held() > 0;
+        !used && !self.owes && !self.owes_before && told
     }
 
     /// Would it be missed, if the origin lost its history now? Nobody else knows what this node spent.

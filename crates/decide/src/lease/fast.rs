@@ -17,7 +17,7 @@ impl<W> LeaseCell<W> {
         self.pass_time(now);
         let at = self.origin_time(now);
         let mut outcome = self.standing(&ask.limit, Cost::PEEK, at);
-        let untold = self.untold();
+        let untold = self.untold() + self.pledged;
         let left = outcome.remaining.saturating_sub(untold);
         let cost = ask.cost.get();
         let cap = outcome.remaining / (FAST_ALPHA * nodes.max(1));
@@ -33,12 +33,22 @@ impl<W> LeaseCell<W> {
         if self.totals.held() == 0 || self.covers(&ask.limit) {
             self.limit = ask.limit;
         }
-        self.totals.plain += cost;
-        self.note_spending(cost, now);
+        let held = self.count_plain(ask, now);
         outcome.remaining = left - cost;
         outcome.admission = Admission::Admitted;
-        let held = Units { key: self.key, units: cost, stage: Stage::Spent };
         Dealt { outcome, units: Some(held), degraded: false, unavailable: false, at }
+    }
+
+    /// Counts what is admitted without a lease: at once, or with the decision where something else may still refuse.
+    pub(super) fn count_plain(&mut self, ask: &LeaseAsk, now: Millis) -> Units {
+        let (key, units) = (self.key, ask.cost.get());
+        self.note_spending(units, now);
+        if ask.bundled {
+            self.pledged += units;
+            return Units { key, units, stage: Stage::Pledged };
+        }
+        self.totals.plain += units;
+        Units { key, units, stage: Stage::Spent }
     }
 
     /// Half of what may be untold is: the rest covers the time that telling takes.

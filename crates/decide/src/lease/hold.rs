@@ -25,6 +25,8 @@ pub enum Stage {
     Spent,
     /// Set aside in this lease of the cell: to be spent or given back.
     Aside { lease: u64 },
+    /// Admitted without a lease, by what is known here: counted when the decision stands.
+    Pledged,
 }
 
 /// The same for all cells of one ask, as a value that cannot be forgotten: dropped unspent, it goes back.
@@ -38,6 +40,11 @@ pub struct Hold<W> {
 impl Units {
     pub(super) fn is_aside(&self) -> bool {
         matches!(self.stage, Stage::Aside { .. })
+    }
+
+    /// Does the decision make a difference to them?
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.stage, Stage::Aside { .. } | Stage::Pledged)
     }
 }
 

@@ -9,9 +9,9 @@ use siphasher::sip::SipHasher13;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Scope {
     pub tenant: Arc<str>,
-    /// A namespace's name, or an owner's id.
+    /// A namespace's name, or an owner's id, or a rule's limit.
     pub space: Arc<str>,
-    /// The limits of a key or an identity, and not of a namespace.
+    /// The limits of a key, an identity or a rule, and not of a namespace.
     pub of_owner: bool,
 }
 
@@ -30,6 +30,11 @@ impl Scope {
 
     pub fn owner(tenant: &str, id: &str) -> Self {
         Self { tenant: tenant.into(), space: id.into(), of_owner: true }
+    }
+
+    /// The limit `rule/limit`, counted by these scopes. No id has a colon in it, so none can be taken for it.
+    pub fn rule(tenant: &str, scopes: &str, name: &str) -> Self {
+        Self::owner(tenant, &format!("rule:{scopes}:{name}"))
     }
 }
 

@@ -3,7 +3,7 @@
 use tollkeeper_core::{Admission, Algorithm, Cost, Limit, Millis, Quota, State};
 
 use super::cell::LeaseCell;
-use super::{Dealt, LeaseAsk, Link, OnOutage, Stage, Units};
+use super::{Dealt, LeaseAsk, Link, OnOutage};
 
 // === impl LeaseCell ===
 
@@ -39,9 +39,7 @@ impl<W> LeaseCell<W> {
         let mut held = None;
         if outcome.admitted() {
             self.turn_alone(ask, at, now);
-            self.totals.plain += ask.cost.get();
-            self.note_spending(ask.cost.get(), now);
-            held = Some(Units { key: self.key, units: ask.cost.get(), stage: Stage::Spent });
+            held = Some(self.count_plain(ask, now));
         }
         Dealt { outcome, units: held, degraded: true, unavailable, at }
     }

@@ -237,7 +237,7 @@ impl<W> LeaseTable<W> {
     /// aside in a lease that is over by now.
     pub fn settle(&self, all: &[Units], now: Millis) -> bool {
         let mut order: SmallVec<[usize; 4]> = SmallVec::new();
-        order.extend(all.iter().filter(|units| units.is_aside()).map(|units| place_of(units.key)));
+        order.extend(all.iter().filter(|units| units.is_open()).map(|units| place_of(units.key)));
         order.sort_unstable();
         order.dedup();
         let mut held: SmallVec<[_; 4]> = order.iter().map(|at| lock(&self.shards[*at])).collect();
@@ -245,11 +245,9 @@ impl<W> LeaseTable<W> {
         let whole = all.iter().filter(|units| units.is_aside()).all(|units| {
             held[place(units.key)].get(&units.key).is_some_and(|cell| cell.keeps(units, now))
         });
-        for units in all.iter().filter(|units| units.is_aside()) {
-            let cell = held[place(units.key)].get_mut(&units.key);
-            if let Some(cell) = cell.filter(|cell| cell.keeps_lease(units)) {
-                cell.aside = cell.aside.saturating_sub(units.units);
-                cell.totals.used += if whole { units.units } else { 0 };
+        for units in all.iter().filter(|units| units.is_open()) {
+            if let Some(cell) = held[place(units.key)].get_mut(&units.key) {
+                cell.close(units, whole);
             }
         }
         whole
@@ -258,11 +256,9 @@ impl<W> LeaseTable<W> {
     /// Spends what was set aside for a decision that has been made. What was set aside in a lease that is over by now was
     /// counted as spent when it ended.
     pub fn commit(&self, all: &[Units]) {
-        for units in all.iter().filter(|units| units.is_aside()) {
-            let mut shard = lock(self.shard(units.key));
-            if let Some(cell) = shard.get_mut(&units.key).filter(|cell| cell.keeps_lease(units)) {
-                cell.aside = cell.aside.saturating_sub(units.units);
-                cell.totals.used += units.units;
+        for units in all.iter().filter(|units| units.is_open()) {
+            if let Some(cell) = lock(self.shard(units.key)).get_mut(&units.key) {
+                cell.close(units, true);
             }
         }
     }
@@ -277,12 +273,11 @@ impl<W> LeaseTable<W> {
 
     /// Gives back what was set aside and not spent.
     pub fn release(&self, units: Units) {
-        if !units.is_aside() {
+        if !units.is_open() {
             return;
         }
-        let mut shard = lock(self.shard(units.key));
-        if let Some(cell) = shard.get_mut(&units.key).filter(|cell| cell.keeps_lease(&units)) {
-            cell.aside = cell.aside.saturating_sub(units.units);
+        if let Some(cell) = lock(self.shard(units.key)).get_mut(&units.key) {
+            cell.close(&units, false);
         }
     }
 

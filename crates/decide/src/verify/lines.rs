@@ -3,32 +3,51 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tollkeeper_core::{Cost, Limit, Outcome, Sharing};
+use tollkeeper_core::{Cost, Limit, Millis, Outcome, Sharing, Throttle};
 
-use super::{AskedLimit, VerifiedLimit};
+use super::made::{Source, VerifiedLimit};
+use super::subject::Subject;
+use super::{AskedLimit, VerifyAsk};
 use crate::WarmError;
 use crate::cells::CellAsk;
+use crate::counts::LimitCount;
 use crate::lease::Scope;
-use crate::loaded_key::{LoadedKey, cell};
+use crate::loaded_key::LoadedLimit;
 use crate::sharing::Routed;
 
+/// One counter that the request spends from.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) ask: CellAsk,
-    id: Box<str>,
-    name: Box<str>,
-    auto_apply: bool,
-    sharing: Sharing,
-    scope: Arc<Scope>,
+    pub(super) id: Box<str>,
+    pub(super) name: Box<str>,
+    /// What it is called within its scope.
+    pub(super) identifier: Identifier,
+    pub(super) auto_apply: bool,
+    pub(super) sharing: Sharing,
+    pub(super) scope: Arc<Scope>,
+    pub(super) source: Source,
+    pub(super) throttle: Option<Throttle>,
+    pub(super) count: Option<Arc<LimitCount>>,
 }
 
-/// Which counters this request spends from, each once: those that apply by themselves, and those it names.
-pub(super) fn lines(
-    key: &LoadedKey,
-    asked: &[AskedLimit<'_>],
-) -> Result<SmallVec<[Line; 4]>, WarmError> {
-    let mut lines = SmallVec::new();
-    for loaded in &key.limits {
+/// Rules count by what their scopes say; everything else by its name, for one owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Identifier {
+    Name,
+    OfRule,
+}
+
+pub(super) type Lines = SmallVec<[Line; 4]>;
+
+/// The limits of key and identity that apply by themselves, and those that the request names; each once.
+pub(super) fn stored_and_asked(
+    ask: &VerifyAsk<'_>,
+    subject: &Subject<'_>,
+) -> Result<Lines, WarmError> {
+    let asked = &ask.limits;
+    let mut lines = Lines::new();
+    for loaded in subject.limits() {
         let named = || asked.iter().filter(|asked| *asked.name == *loaded.stored.name);
         // Named twice, it pays for both.
         let cost = named().map(|asked| asked.cost).reduce(Cost::plus);
@@ -37,21 +56,12 @@ pub(super) fn lines(
         if replaced || (cost.is_none() && !loaded.stored.auto_apply) {
             continue;
         }
-        let cost = cost.unwrap_or(Cost::ONE);
-        let (limit, namespace) = (loaded.stored.limit, loaded.owner);
-        lines.push(Line {
-            ask: CellAsk { key: loaded.cell, namespace, limit, cost },
-            id: loaded.stored.id.clone(),
-            name: loaded.stored.name.clone(),
-            auto_apply: loaded.stored.auto_apply,
-            sharing: loaded.stored.sharing,
-            scope: Arc::clone(&loaded.scope),
-        });
+        lines.push(Line::stored(loaded, cost.unwrap_or(ask.cost)));
     }
     for asked in asked {
         match asked.own {
-            Some(limit) => lines.push(Line::ad_hoc(key, asked, limit)),
-            None if key.limits.iter().all(|loaded| *loaded.stored.name != *asked.name) => {
+            Some(limit) => lines.push(Line::ad_hoc(subject, asked, limit)),
+            None if subject.limits().all(|loaded| *loaded.stored.name != *asked.name) => {
                 return Err(WarmError::LimitUnknown(asked.name.to_owned()));
             }
             None => {}
@@ -63,30 +73,63 @@ pub(super) fn lines(
 // === impl Line ===
 
 impl Line {
-    fn ad_hoc(key: &LoadedKey, asked: &AskedLimit<'_>, limit: Limit) -> Self {
-        let ask = CellAsk {
-            key: cell(&key.tag, asked.name, &limit),
-            namespace: key.tag.tag,
-            limit,
-            cost: asked.cost,
-        };
+    fn stored(loaded: &LoadedLimit, cost: Cost) -> Self {
+        let (limit, namespace) = (loaded.stored.limit, loaded.owner);
         Self {
-            ask,
+            ask: CellAsk { key: loaded.cell, namespace, limit, cost },
+            id: loaded.stored.id.clone(),
+            name: loaded.stored.name.clone(),
+            identifier: Identifier::Name,
+            auto_apply: loaded.stored.auto_apply,
+            sharing: loaded.stored.sharing,
+            scope: Arc::clone(&loaded.scope),
+            source: if loaded.of_identity { Source::Identity } else { Source::Key },
+            throttle: None,
+            count: loaded.count.clone(),
+        }
+    }
+
+    fn ad_hoc(subject: &Subject<'_>, asked: &AskedLimit<'_>, limit: Limit) -> Self {
+        let tag = subject.owner;
+        let key = tag.cell(asked.name, &limit);
+        Self {
+            ask: CellAsk { key, namespace: tag.tag, limit, cost: asked.cost },
             id: Box::default(),
             name: asked.name.into(),
+            identifier: Identifier::Name,
             auto_apply: false,
             sharing: asked.sharing,
-            scope: Arc::clone(&key.tag.scope),
+            scope: Arc::clone(&tag.scope),
+            source: Source::AdHoc,
+            throttle: None,
+            count: None,
         }
     }
 
     pub(super) fn routed(&self) -> Routed<'_> {
-        let Self { ask, name, sharing, scope, .. } = self;
-        Routed { cell: *ask, sharing: *sharing, scope, identifier: name }
+        let identifier = match (self.identifier, &self.source) {
+            (Identifier::OfRule, Source::Rule(of)) => &of.identifier,
+            _ => &self.name,
+        };
+        Routed { cell: self.ask, sharing: self.sharing, scope: &self.scope, identifier }
     }
 
-    pub(super) fn answer(self, outcome: Outcome, degraded: bool) -> VerifiedLimit {
-        let Self { ask, id, name, auto_apply, .. } = self;
-        VerifiedLimit { id, name, limit: ask.limit, auto_apply, outcome, degraded }
+    /// What its outcome means, and how long the request has to wait for it.
+    pub(super) fn answer(
+        self,
+        outcome: Outcome,
+        degraded: bool,
+        at: Millis,
+    ) -> (VerifiedLimit, u64) {
+        let Self { ask, id, name, auto_apply, source, throttle, count, .. } = self;
+        let (outcome, delay_ms) = match throttle {
+            Some(throttle) => throttle.seen(outcome, at),
+            None => (outcome, 0),
+        };
+        // Who only looks waits for nothing.
+        let delay_ms = if ask.cost == Cost::PEEK { 0 } else { delay_ms };
+        let limit = ask.limit;
+        let line = VerifiedLimit { id, name, limit, auto_apply, outcome, degraded, source, count };
+        (line, delay_ms)
     }
 }

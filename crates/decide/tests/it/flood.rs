@@ -15,7 +15,7 @@ fn unknown<'a>(number: u64) -> VerifyAsk<'a> {
     let mut hash = [0xEE; 32];
     hash[..8].copy_from_slice(&number.to_be_bytes());
     let key = KeyText { ours: KeyHash(hash), imported: KeyHash(hash), intact: true };
-    VerifyAsk { key, ..ask(1) }
+    VerifyAsk { key: Some(key), ..ask(1) }
 }
 
 /// How many of so many were told that there is no such key; all others were told that nobody looked.
@@ -48,7 +48,7 @@ async fn a_flood_of_unknown_keys_costs_its_budget_and_known_keys_stay_valid_all_
     let loads = node.decider.key_loads();
     assert_eq!((loads.asked, loads.refused), (LOADS_MAX as u64 + 1, 30_000 - LOADS_MAX as u64));
     // Nobody remembers a key as unknown that was not looked up.
-    node.directory.add_key(unknown(29_999).key.ours, crate::keys::key(9));
+    node.directory.add_key(unknown(29_999).key.unwrap().ours, crate::keys::key(9));
     let later = NOW + 20_000;
     let warm = node.decider.warm_key(&unknown(29_999), later, &mut |_, _| ()).await.unwrap();
     assert_eq!(node.decider.verify(warm, later).open().verdict, Verdict::Valid);
@@ -58,7 +58,7 @@ async fn a_flood_of_unknown_keys_costs_its_budget_and_known_keys_stay_valid_all_
 async fn keys_that_exist_are_loaded_however_many_they_are() {
     let node = Arc::new(node());
     for number in 0..30_000 {
-        node.directory.add_key(unknown(number).key.ours, crate::keys::key(9));
+        node.directory.add_key(unknown(number).key.unwrap().ours, crate::keys::key(9));
     }
     for number in 0..30_000 {
         assert!(node.warm(&unknown(number)).await.is_ok(), "{number}");
@@ -73,7 +73,7 @@ async fn records_that_are_all_due_at_once_are_renewed_by_and_by_and_served_meanw
     const RENEWALS_MAX: u64 = 64;
     let node = node();
     for number in 0..KEYS {
-        node.directory.add_key(unknown(number).key.ours, crate::keys::key(9));
+        node.directory.add_key(unknown(number).key.unwrap().ours, crate::keys::key(9));
         node.warm(&unknown(number)).await.unwrap();
     }
     let stale = NOW + 20_000;

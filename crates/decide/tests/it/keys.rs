@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 use tollkeeper_core::{
-    Cost, CreditTerms, IdentityRecord, KeyRecord, Limit, Millis, ProjectRecord, Quota, Sharing,
-    StoredLimit, Use, Width,
+    Cost, CreditTerms, IdentityQuota, IdentityRecord, KeyRecord, Limit, Millis, ProjectRecord,
+    Quota, Sharing, StoredLimit, Use, Width,
 };
 use tollkeeper_decide::{
-    AskedLimit, CellHasher, Cells, Decider, KeyHash, KeyText, Lifetime, RootKey, Verified,
-    VerifyAsk, WarmError, WarmKey,
+    AskedLimit, CellHasher, Cells, Decider, KeyHash, KeyText, Lifetime, Purpose, Reach, RootKey,
+    Told, Verified, VerifyAsk, WarmError, WarmKey,
 };
 
 use crate::bank::{MemoryBank, ports};
@@ -59,6 +59,7 @@ pub(crate) fn key(number: u8) -> KeyRecord {
         tenant_enabled: true,
         project: ProjectRecord {
             id: "api_1".into(),
+            slug: "payments".into(),
             allowed_referers: Vec::new(),
             allowed_sources: Vec::new(),
             default_limits: Vec::new(),
@@ -80,7 +81,8 @@ pub(crate) fn key(number: u8) -> KeyRecord {
 
 pub(crate) fn identity(limits: Vec<StoredLimit>) -> IdentityRecord {
     let (id, external_id) = ("id_1".into(), "user_1".into());
-    IdentityRecord { id, external_id, meta: None, tier: None, limits }
+    let quota = IdentityQuota::default();
+    IdentityRecord { id, external_id, meta: None, tier: None, limits, quota, block: None }
 }
 
 pub(crate) fn per_minute(quota: u64) -> Limit {
@@ -116,11 +118,15 @@ pub(crate) fn ad_hoc(name: &str, quota: u64, cost: u64) -> AskedLimit<'_> {
 pub(crate) fn ask<'a>(number: u8) -> VerifyAsk<'a> {
     VerifyAsk {
         caller: root_key(&["api.*.verify_key"]),
-        key: text(number),
+        reach: Reach::Verify,
+        key: Some(text(number)),
         wanted: Use::default(),
+        told: Told::default(),
         projects: [].into_iter().collect(),
         limits: [].into_iter().collect(),
+        cost: Cost::ONE,
         credits: 1,
+        purpose: Purpose::Spend,
     }
 }
 

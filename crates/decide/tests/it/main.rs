@@ -14,6 +14,7 @@ mod purse;
 mod purse_model;
 mod purse_return;
 mod purse_world;
+mod rules;
 mod swr;
 mod threads;
 mod verify;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::Semaphore;
-use tollkeeper_core::{KeyRecord, Millis, Override, Permissions, Quota, Width};
+use tollkeeper_core::{IdentityRecord, KeyRecord, Millis, Override, Permissions, Quota, Width};
 use tollkeeper_decide::{
     CellKey, Directory, KeyHash, KeyHashes, Loading, NamespaceRecord, OriginError, ParkedCell,
     RootKey, Shelf, Tenant, Which,
@@ -38,6 +38,7 @@ pub(crate) struct MemoryDirectory(Arc<DirectoryInner>);
 struct DirectoryInner {
     namespaces: Mutex<Vec<NamespaceRecord>>,
     keys: Mutex<HashMap<KeyHash, KeyRecord>>,
+    identities: Mutex<Vec<IdentityRecord>>,
     failing: AtomicBool,
     loads: AtomicUsize,
 }
@@ -203,6 +204,10 @@ impl MemoryDirectory {
         self.0.keys.lock().unwrap().insert(hash, record);
     }
 
+    pub(crate) fn add_identity(&self, identity: IdentityRecord) {
+        self.0.identities.lock().unwrap().push(identity);
+    }
+
     pub(crate) fn fail(&self, failing: bool) {
         self.0.failing.store(failing, Ordering::Relaxed);
     }
@@ -236,6 +241,14 @@ impl Directory for MemoryDirectory {
         let found = namespaces.iter().find(called).filter(|_| tenant_id == "ws_1").cloned();
         let failing = self.0.failing.load(Ordering::Relaxed);
         Box::pin(async move { if failing { Err(OriginError::new("off")) } else { Ok(found) } })
+    }
+
+    fn identity(&self, tenant_id: &str, external_id: &str) -> Loading<Option<IdentityRecord>> {
+        self.0.loads.fetch_add(1, Ordering::Relaxed);
+        let identities = self.0.identities.lock().unwrap();
+        let called = |one: &&IdentityRecord| *one.external_id == *external_id;
+        let found = identities.iter().find(called).filter(|_| tenant_id == "ws_1").cloned();
+        Box::pin(async move { Ok(found) })
     }
 
     fn create_namespace(&self, _: &str, name: &str) -> Loading<()> {

@@ -33,11 +33,12 @@ async fn put(cache: &Cache, key: u32, value: Option<u64>, now: u64) {
     assert_eq!(cache.fetch(key, Millis(now), || ready(value)).await.unwrap(), value);
 }
 
-/// Fresh: `f`, stale: `s` or, if this reader should renew, `r`; absent: `a`, unknown: `u`.
+/// Fresh: `f` or, if this reader should renew, `d`; stale: `s` or, if this reader should renew, `r`; absent: `a`, unknown: `u`.
 fn near(cache: &Cache, key: u32, now: u64) -> (char, u64) {
     match cache.near(&key, Millis(now)) {
         Near::Known(Some(value)) => ('f', value),
         Near::Known(None) => ('a', 0),
+        Near::Due(value) => ('d', value),
         Near::Stale { value, renew: true } => ('r', value),
         Near::Stale { value, renew: false } => ('s', value),
         Near::Unknown => ('u', 0),
@@ -49,10 +50,27 @@ async fn an_entry_is_fresh_then_stale_then_gone() {
     let cache = cache();
     assert_eq!(near(&cache, 1, 0), ('u', 0));
     put(&cache, 1, Some(7), 1000).await;
-    assert_eq!([1000, 1100].map(|now| near(&cache, 1, now)), [('f', 7); 2]);
+    assert_eq!(near(&cache, 1, 1000), ('f', 7));
+    assert_eq!([1051, 1100].map(|now| near(&cache, 1, now)), [('d', 7), ('f', 7)]);
+    cache.postpone(&1);
     assert_eq!(near(&cache, 1, 1101), ('r', 7));
     assert_eq!(near(&cache, 1, 2000), ('s', 7));
     assert_eq!(near(&cache, 1, 2001), ('u', 0));
+}
+
+#[tokio::test]
+async fn entries_that_came_together_are_renewed_one_after_the_other() {
+    let cache = Swr::new(10_000, 100, Lifetime { fresh_ms: 10_000, stale_ms: 60_000 });
+    for key in 0..1000 {
+        put(&cache, key, Some(1), 0).await;
+    }
+    let mut largest = 0;
+    for now in (0..=10_000).step_by(100) {
+        let due = (0..1000).filter(|key| near(&cache, *key, now).0 == 'd').count();
+        assert!(now > 5000 || due == 0, "{due} are renewed at {now} ms");
+        largest = largest.max(due);
+    }
+    assert!(largest <= 25, "{largest} are renewed within 100 ms");
 }
 
 #[tokio::test]
@@ -73,7 +91,7 @@ async fn one_reader_renews_a_stale_entry_and_the_next_one_if_that_failed() {
     cache.renew(1, Millis(203), failing()).await;
     assert_eq!([204, 205].map(|now| near(&cache, 1, now)), [('r', 7), ('s', 7)]);
     cache.renew(1, Millis(206), ready(Some(8))).await;
-    assert_eq!(near(&cache, 1, 306), ('f', 8));
+    assert_eq!(near(&cache, 1, 256), ('f', 8));
 }
 
 #[tokio::test]

@@ -12,9 +12,11 @@ use crate::keys::{
 use crate::memory::root_key;
 
 fn is_not_found_and_nothing_else(verified: &Verified) -> bool {
-    let Verified { verdict, key, limits, credits, credits_spent } = verified;
+    let Verified { verdict, key, named, limits, credits, credits_spent, rule, .. } = verified;
     *verdict == Verdict::NotFound
         && key.is_none()
+        && named.is_none()
+        && rule.is_none()
         && limits.is_empty()
         && credits.is_none()
         && *credits_spent == 0
@@ -199,7 +201,7 @@ async fn a_text_whose_checksum_does_not_fit_is_not_looked_up() {
     node.add(1, |_| ());
     let broken = KeyText { intact: false, ..text(1) };
     let mut seen = 0;
-    let ask = VerifyAsk { key: broken, ..ask(1) };
+    let ask = VerifyAsk { key: Some(broken), ..ask(1) };
     let warm = node.decider.warm_key(&ask, NOW, &mut |_, _| seen += 1).await.unwrap();
     assert!(is_not_found_and_nothing_else(&node.decider.verify(warm, NOW).open()));
     assert_eq!((node.directory.loads(), seen), (0, 0));
@@ -210,8 +212,11 @@ async fn an_imported_key_is_found_whatever_its_text_looks_like_where_there_are_i
     let node = node();
     node.directory.add_key(imported(1), key(1));
     let foreign = KeyText { intact: false, ..text(1) };
-    assert_eq!(node.verify(&VerifyAsk { key: foreign, ..ask(1) }).await.verdict, Verdict::NotFound);
-    let found = VerifyAsk { key: foreign, caller: importer(), ..ask(1) };
+    assert_eq!(
+        node.verify(&VerifyAsk { key: Some(foreign), ..ask(1) }).await.verdict,
+        Verdict::NotFound
+    );
+    let found = VerifyAsk { key: Some(foreign), caller: importer(), ..ask(1) };
     assert_eq!(node.verify(&found).await.verdict, Verdict::Valid);
     assert_eq!(node.directory.loads(), 1);
     let by_chance = VerifyAsk { caller: importer(), ..ask(1) };

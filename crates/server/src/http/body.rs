@@ -5,37 +5,48 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::status::Refusal;
 
 /// 1 MiB: a hundred limits in one call take some 40 KiB.
 pub const BODY_MAX: usize = 1 << 20;
+/// Larger bodies at once, where a route takes them: together they fill 64 MiB, whoever sends them.
+const LARGE_AT_ONCE: usize = 4;
+static LARGE: Semaphore = Semaphore::const_new(LARGE_AT_ONCE);
 /// Whoever needs longer for a megabyte is holding a connection, not sending a body.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
 
-pub async fn read(mut body: Incoming) -> Result<Bytes, Refusal> {
+/// A large body's place among those at once; it is given back with the request.
+pub type Room = Option<SemaphorePermit<'static>>;
+
+pub async fn read(mut body: Incoming, max: usize) -> Result<(Bytes, Room), Refusal> {
     let declared = body.size_hint().lower();
-    if declared > BODY_MAX as u64 {
-        return Err(Refusal::BodyTooLarge { max: BODY_MAX });
+    if declared > max as u64 {
+        return Err(Refusal::BodyTooLarge { max });
     }
     let first = match next(&mut body).await? {
-        Some(first) if body.is_end_stream() => return Ok(first),
+        Some(first) if body.is_end_stream() => return Ok((first, None)),
         Some(first) => first,
-        None => return Ok(Bytes::new()),
+        None => return Ok((Bytes::new(), None)),
     };
-    let rest = Box::pin(tokio::time::timeout(BODY_PATIENCE, join(first, body))).await;
+    let rest = Box::pin(tokio::time::timeout(BODY_PATIENCE, join(first, body, max))).await;
     rest.unwrap_or(Err(Refusal::BodyTooSlow))
 }
 
-async fn join(first: Bytes, mut body: Incoming) -> Result<Bytes, Refusal> {
+async fn join(first: Bytes, mut body: Incoming, max: usize) -> Result<(Bytes, Room), Refusal> {
     let mut whole = BytesMut::from(first);
+    let mut room = None;
     loop {
-        if whole.len() > BODY_MAX {
-            return Err(Refusal::BodyTooLarge { max: BODY_MAX });
+        if whole.len() > max {
+            return Err(Refusal::BodyTooLarge { max });
+        }
+        if whole.len() > BODY_MAX && room.is_none() {
+            room = LARGE.acquire().await.ok();
         }
         match next(&mut body).await? {
             Some(piece) => whole.extend_from_slice(&piece),
-            None => return Ok(whole.freeze()),
+            None => return Ok((whole.freeze(), room)),
         }
     }
 }

@@ -89,7 +89,8 @@ impl<'a> Call<'a> {
         self.caller = Some(Arc::clone(caller));
     }
 
-    fn count(&mut self, caller: &RootKey) -> Result<(), Refusal> {
+    /// Counts one call of the caller's tenant, where somebody set a bound.
+    pub fn count(&mut self, caller: &RootKey) -> Result<(), Refusal> {
         let Some(per_minute) = caller.tenant.requests_per_minute else { return Ok(()) };
         self.tenant = self.app.throttles.call(&caller.tenant.id, per_minute, self.now);
         self.tenant.and_then(|standing| standing.refusal()).map_or(Ok(()), Err)

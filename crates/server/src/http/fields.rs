@@ -99,8 +99,7 @@ mod tests {
         let limit =
             Limit::sliding_window(Quota::new(100).unwrap(), Width::from_millis(60_000).unwrap());
         let outcome = Outcome { admission, limit: 100, remaining: 7, reset: Millis(61_500) };
-        let one = LimitedOne { outcome, limit, override_id: None, degraded: false };
-        let standing = Standing::new(policy, &one, Millis(30_000));
+        let standing = Standing::of(policy, &outcome, &limit, Millis(30_000));
         let (mut quota, mut state) = (Vec::new(), Vec::new());
         standing.write_policy(&mut quota);
         standing.write_state(&mut state);

@@ -1,11 +1,13 @@
-//! `limits.peek` and `limits.reset`: look at a counter without spending, and set counters back.
+//! `limits.*`: look at a counter without spending, set counters back, and tell how often limits were met.
 
 use tollkeeper_account::Kind;
-use tollkeeper_core::{Cost, Limit, Override, Sharing};
-use tollkeeper_decide::{LimitCheck, Namespace, Warm};
+use tollkeeper_core::{Cost, Limit, Millis, Override, Sharing};
+use tollkeeper_decide::{Counted, LimitCheck, Namespace, NamespaceTag, RootKey, Warm, owner};
+use tollkeeper_store::{StatsOf, StoreError, Thing};
 use tollkeeper_wire as wire;
 
 use super::call::{Call, permit};
+use super::desk;
 use super::fields::Standing;
 use super::overrides::existing;
 use super::ratelimit::limit_of;
@@ -44,11 +46,75 @@ pub async fn reset(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let request: wire::ResetRequest<'_> = call.request()?;
     let caller = call.caller().await?;
     permit(&caller, "limits", "*", "reset")?;
-    let namespace = existing(call, &caller, &request.namespace).await?;
-    let cells = call.app.decider.reset(&namespace.tag, request.identifier.as_deref()).await?;
+    let tag = match &request.namespace {
+        Some(called) => existing(call, &caller, called).await?.tag.clone(),
+        None => owner_of(call, &caller, &request).await?,
+    };
+    let cells = call.app.decider.reset(&tag, request.identifier.as_deref()).await?;
     let mut sheet = Sheet::new();
     sheet.timing(&call.timing);
     Ok(sheet.success(call.id, wire::ResetReply { cells }))
+}
+
+/// Where the counters of a key or an identity are.
+async fn owner_of(
+    call: &Call<'_>,
+    caller: &RootKey,
+    request: &wire::ResetRequest<'_>,
+) -> Result<NamespaceTag, Refusal> {
+    let (tenant_id, now) = (caller.tenant.id.clone(), call.now);
+    let (what, named) = match (&request.key_id, &request.external_id) {
+        (Some(key_id), _) => (Thing::Key, key_id.to_string()),
+        (None, external_id) => (Thing::Identity, external_id.as_deref().unwrap_or("").to_owned()),
+    };
+    let found = {
+        let named = named.clone();
+        desk::read(call, move |store| async move {
+            Ok(match what {
+                Thing::Key => store.key_view(&tenant_id, &named, now).await?.map(|key| key.id),
+                _ => store.identity(&tenant_id, &named).await?.map(|identity| identity.id),
+            })
+        })
+        .await?
+    };
+    let id = found.ok_or_else(|| Refusal::from(&StoreError::NotFound { what, named }))?;
+    Ok(owner(call.app.decider.hasher(), &caller.tenant.slug, &id))
+}
+
+/// A namespace is counted by its id, so that it is asked for by name or id like everywhere.
+pub async fn stats(call: &mut Call<'_>) -> Result<Reply, Refusal> {
+    let request: wire::StatsRequest<'_> = call.request()?;
+    let caller = call.caller().await?;
+    permit(&caller, "limits", "*", "stats")?;
+    let (from, to) = (Millis(request.from), Millis(request.to));
+    let namespace = match &request.namespace {
+        Some(called) => Some(existing(call, &caller, called).await?),
+        None => None,
+    };
+    let subject = match (&namespace, &request.rule, &request.key_id) {
+        (Some(namespace), ..) => Some((Counted::Namespace, namespace.id.to_string())),
+        (None, Some(rule), _) => Some((Counted::Rule, rule.to_string())),
+        (None, None, Some(key_id)) => Some((Counted::Key, key_id.to_string())),
+        (None, None, None) => None,
+    };
+    let tenant = caller.tenant.id.clone();
+    let sums = desk::read(call, |store| async move {
+        let of = subject.as_ref().map_or(StatsOf::All, |(kind, name)| StatsOf::One(*kind, name));
+        store.limit_stats(&tenant, of, from, to).await
+    })
+    .await?;
+    let row = |sum: &tollkeeper_store::StatSum| wire::StatsReply {
+        name: sum.name.clone().into(),
+        kind: match sum.kind {
+            Counted::Namespace => wire::StatKind::Namespace,
+            Counted::Rule => wire::StatKind::Rule,
+            Counted::Key | Counted::Identity => wire::StatKind::Key,
+        },
+        hits: sum.hits,
+        denied: sum.denied,
+        shadow: sum.shadow,
+    };
+    Ok(desk::reply(call, sums.iter().map(row).collect::<Vec<_>>()))
 }
 
 /// The limit to look at: the request's own, or the override's where the request names none.

@@ -22,8 +22,10 @@ use super::reply::{Reply, plain};
 use super::route::METRICS_TYPE;
 use crate::app::App;
 use crate::fleet::Shared;
+use crate::forward_auth::ForwardAuth;
 use crate::net::Gauges;
 use crate::rollback::Rollback;
+use crate::rule_books::RuleKeeper;
 use crate::shared_cache::SharedCache;
 
 pub fn metrics(app: &App) -> Reply {
@@ -33,10 +35,12 @@ pub fn metrics(app: &App) -> Reply {
         decider: Arc::clone(&app.decider),
         journal: Arc::clone(&app.journal),
         gauges: Arc::clone(&app.gauges),
+        forward_auth: Arc::clone(&app.forward_auth),
         idempotency: Arc::clone(&app.idempotency),
         shared: app.shared.clone(),
         cache: app.cache.clone(),
         rollback: Arc::clone(&app.rollback),
+        rules: app.rules.clone(),
         degraded: app.is_degraded(app.clock.now()),
         node: Arc::clone(&app.node),
     }));
@@ -55,16 +59,18 @@ struct Readings {
     decider: Arc<Decider>,
     journal: Arc<Health>,
     gauges: Arc<Gauges>,
+    forward_auth: Arc<ForwardAuth>,
     idempotency: Arc<Idempotency>,
     shared: Option<Shared>,
     cache: Option<SharedCache>,
     rollback: Arc<Rollback>,
+    rules: RuleKeeper,
     degraded: bool,
     node: Arc<str>,
 }
 
 /// By the index that `CacheName` and `Freshness` have.
-const CACHES: [&str; 3] = ["root_key", "namespace", "key"];
+const CACHES: [&str; 4] = ["root_key", "namespace", "key", "identity"];
 const FRESHNESS: [&str; 3] = ["fresh", "stale", "miss"];
 
 /// In the order in which the ledger counts them.
@@ -109,6 +115,13 @@ impl Collector for Readings {
         sheet.counters("rollbacks", "Returns to memory by itself.", ["reason"], || {
             self.rollback.counts().map(|(reason, count)| ([reason.word()], count))
         })?;
+        sheet.gauge(
+            "rules",
+            "Rules in force, of all tenants.",
+            self.decider.rules().len() as u64,
+        )?;
+        let help = "Sets of rules that could not be loaded; the ones before stay in force.";
+        sheet.counter("rule_load_failures", help, self.rules.failures())?;
         self.loads(&mut sheet)?;
         self.table(&mut sheet)?;
         self.network(&mut sheet)?;
@@ -146,6 +159,7 @@ impl Readings {
 
     fn network(&self, sheet: &mut Page<'_, '_>) -> fmt::Result {
         sheet.gauge("connections", "Open connections.", self.gauges.open())?;
+        sheet.gauge("held", "Answers to proxies held back.", self.forward_auth.held())?;
         sheet.counter("connections_refused", "Connections over the cap.", self.gauges.refused())?;
         sheet.counter(
             "connections_timed_out",

@@ -3,6 +3,8 @@
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
+use tollkeeper_wire as wire;
+use wire::Described;
 
 use super::route::{Answers, OPERATOR, Route, Takes, routes};
 
@@ -62,6 +64,7 @@ fn responses(route: &Route) -> Value {
             "required": ["meta"],
             "properties": { "meta": { "$ref": "#/components/schemas/Meta" } },
         }),
+        Answers::Proxy => return proxy_responses(),
         Answers::Plain(kind) => {
             return json!({ "200": { "description": "OK", "content": { kind: {} } } });
         }
@@ -79,6 +82,25 @@ fn responses(route: &Route) -> Value {
         }
     }
     responses
+}
+
+/// A success is headers only; everything else is handed to the end user as it is.
+fn proxy_responses() -> Value {
+    let content =
+        json!({ "application/problem+json": { "schema": wire::Denial::SHAPE.json_schema() } });
+    let told = ["X-Tollkeeper-Key-Id", "X-Tollkeeper-Identity", "X-Tollkeeper-Tier"];
+    let headers: serde_json::Map<String, Value> = told
+        .into_iter()
+        .map(|name| (name.to_owned(), json!({ "required": true, "schema": { "type": "string" } })))
+        .collect();
+    let denied = |description| json!({ "description": description, "content": content });
+    json!({
+        "200": { "description": "It may pass.", "headers": headers },
+        "401": denied("No key, or one that is not known, expired or revoked."),
+        "403": denied("The key may not, or the proxy does not say what or for whom it asks."),
+        "429": denied("A limit or the credits are used up; `Retry-After` says when to come back."),
+        "503": denied("It could not be decided."),
+    })
 }
 
 /// What any authenticated call may be refused with.
@@ -146,8 +168,6 @@ fn failure() -> Value {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
-    use tollkeeper_wire::Described;
-
     use super::*;
 
     #[test]

@@ -43,19 +43,28 @@ impl Sheet {
         Self { text: Vec::with_capacity(SHEET_BYTES), cuts: smallvec::SmallVec::new() }
     }
 
-    fn header(&mut self, name: HeaderName, write: impl FnOnce(&mut Vec<u8>)) {
+    pub fn header(&mut self, name: HeaderName, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.text);
         self.cuts.push((name, self.text.len()));
     }
 
     pub fn standing(&mut self, standing: &Standing<'_>) {
+        self.standing_until(standing, standing.retry_after_s());
+    }
+
+    /// Where the time to wait is not this limit's alone.
+    pub fn standing_until(&mut self, standing: &Standing<'_>, retry_after_s: Option<u64>) {
         let outcome = standing.outcome;
         self.header(LIMIT, |out| write_number(outcome.limit, out));
         self.header(REMAINING, |out| write_number(outcome.remaining, out));
         self.header(RESET, |out| write_number(outcome.reset.seconds_up(), out));
         self.header(RATELIMIT_POLICY, |out| standing.write_policy(out));
         self.header(RATELIMIT, |out| standing.write_state(out));
-        if let Some(seconds) = standing.retry_after_s() {
+        self.retry_after(retry_after_s);
+    }
+
+    pub fn retry_after(&mut self, seconds: Option<u64>) {
+        if let Some(seconds) = seconds {
             self.header(RETRY_AFTER, |out| write_number(seconds, out));
         }
     }
@@ -87,9 +96,7 @@ impl Sheet {
     }
 
     pub fn failure(mut self, id: RequestId, refusal: Refusal) -> Reply {
-        if let Some(seconds) = refusal.retry_after_s() {
-            self.header(RETRY_AFTER, |out| write_number(seconds, out));
-        }
+        self.retry_after(refusal.retry_after_s());
         let status = refusal.status();
         let allowed = match &refusal {
             Refusal::WrongMethod { allowed } => Some(HeaderValue::from_static(allowed)),
@@ -104,13 +111,29 @@ impl Sheet {
         reply
     }
 
+    /// A refusal in the words of RFC 9457 alone, for clients that know nothing of our envelope.
+    pub fn problem(self, status: StatusCode, body: &impl Serialize) -> Reply {
+        self.finish(status, PROBLEM_JSON, body)
+    }
+
+    /// Headers and nothing else.
+    pub fn empty(self, status: StatusCode) -> Reply {
+        let body_at = self.text.len();
+        self.cut(status, body_at)
+    }
+
     fn finish(mut self, status: StatusCode, kind: HeaderValue, body: &impl Serialize) -> Reply {
         let body_at = self.text.len();
         // Writing our own types into memory cannot fail; a half body would still be answered as one.
         let _ = serde_json::to_writer(&mut self.text, body);
+        let mut reply = self.cut(status, body_at);
+        reply.headers_mut().insert(CONTENT_TYPE, kind);
+        reply
+    }
+
+    fn cut(self, status: StatusCode, body_at: usize) -> Reply {
         let text = Bytes::from(self.text);
         let mut headers = HeaderMap::with_capacity(HEADERS);
-        headers.insert(CONTENT_TYPE, kind);
         let mut from = 0;
         for (name, to) in self.cuts {
             if let Ok(value) = HeaderValue::from_maybe_shared(text.slice(from..to)) {

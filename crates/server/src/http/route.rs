@@ -2,25 +2,33 @@
 //! Dispatch, the OpenAPI document and the tests of access all read this one table.
 
 mod apis;
+mod gate;
 mod identities;
 mod keys;
 mod limits;
 mod permissions;
 mod probes;
 mod projects;
+mod quotas;
 mod root_keys;
+mod rules;
 mod system;
 mod tenants;
 
 use http::Method;
 use tollkeeper_wire::{Described, Shape};
 
+use super::body::BODY_MAX;
+use crate::forward_auth::Dialect;
+
 pub use apis::ApiCall;
 pub use identities::IdentityCall;
 pub use keys::KeyCall;
 pub use permissions::{PermissionCall, RoleCall};
 pub use projects::ProjectCall;
+pub use quotas::QuotaCall;
 pub use root_keys::RootKeyCall;
+pub use rules::RuleCall;
 pub use system::SystemCall;
 pub use tenants::{OPERATOR, TenantCall};
 
@@ -34,6 +42,8 @@ pub struct Route {
     pub takes: Takes,
     pub answers: Answers,
     pub effect: Effect,
+    /// Bytes of a body, at most.
+    pub body_max: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +57,8 @@ pub enum Effect {
 #[derive(Clone, Copy, Debug)]
 pub enum Takes {
     Nothing,
+    /// Nothing either, by whatever method: a proxy hands on its client's.
+    AnyMethod,
     Body(Shape),
 }
 
@@ -59,12 +71,17 @@ pub enum Answers {
     Plain(&'static str),
     /// `meta` alone.
     Done,
+    /// What a proxy understands: headers on success, a bare problem else.
+    Proxy,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Endpoint {
     Limit,
     VerifyKey,
+    GateCheck,
+    GateExplain,
+    Check(Dialect),
     MultiLimit,
     SetOverride,
     GetOverride,
@@ -73,6 +90,7 @@ pub enum Endpoint {
     DeleteNamespace,
     Peek,
     Reset,
+    Stats,
     Keys(KeyCall),
     Apis(ApiCall),
     Projects(ProjectCall),
@@ -82,6 +100,8 @@ pub enum Endpoint {
     Roles(RoleCall),
     RootKeys(RootKeyCall),
     System(SystemCall),
+    Rules(RuleCall),
+    Quotas(QuotaCall),
     Liveness,
     Livez,
     Readyz,
@@ -93,10 +113,13 @@ pub enum Endpoint {
 const GROUPS: &[&[Route]] = &[
     limits::ROUTES,
     keys::ROUTES,
+    gate::ROUTES,
     apis::ROUTES,
     identities::ROUTES,
     permissions::ROUTES,
     projects::ROUTES,
+    rules::ROUTES,
+    quotas::ROUTES,
     root_keys::ROUTES,
     tenants::ROUTES,
     system::ROUTES,
@@ -118,19 +141,21 @@ impl Route {
 
     pub fn method(&self) -> Method {
         match self.takes {
-            Takes::Nothing => Method::GET,
+            Takes::Nothing | Takes::AnyMethod => Method::GET,
             Takes::Body(_) => Method::POST,
         }
     }
 
     /// HEAD is answered wherever GET is, as probes expect.
     pub fn accepts(&self, method: &Method) -> bool {
-        *method == self.method() || (*method == Method::HEAD && self.method() == Method::GET)
+        matches!(self.takes, Takes::AnyMethod)
+            || *method == self.method()
+            || (*method == Method::HEAD && self.method() == Method::GET)
     }
 
     pub fn allowed(&self) -> &'static str {
         match self.takes {
-            Takes::Nothing => "GET, HEAD",
+            Takes::Nothing | Takes::AnyMethod => "GET, HEAD",
             Takes::Body(_) => "POST",
         }
     }
@@ -151,6 +176,7 @@ const fn post<T: Described>(
         takes: Takes::Body(T::SHAPE),
         answers,
         effect: Effect::Asks,
+        body_max: BODY_MAX,
     }
 }
 
@@ -179,6 +205,7 @@ const fn get(
         takes: Takes::Nothing,
         answers,
         effect: Effect::Asks,
+        body_max: BODY_MAX,
     }
 }
 

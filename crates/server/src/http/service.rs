@@ -10,10 +10,12 @@ use hyper::body::{Body, Incoming};
 use super::call::Call;
 use super::reply::{JSON, PROBLEM_JSON, Reply, Sheet, plain};
 use super::route::{Answers, Effect, Endpoint, Route};
-use super::{apis, identities, keys, permissions, projects, roles, root_keys, system, tenants};
-use super::{body, changes, health, limits, metrics, openapi, overrides, ratelimit, verify};
+use super::{apis, identities, keys, permissions, projects, quotas, roles, root_keys, rules};
+use super::{body, changes, gate, health, limits, metrics, openapi, overrides, ratelimit, verify};
+use super::{system, tenants};
 use crate::app::App;
 use crate::clock::Stamp;
+use crate::forward_auth;
 use crate::ids::RequestId;
 use crate::status::Refusal;
 
@@ -64,9 +66,14 @@ async fn dispatch(
         Endpoint::OpenApi => {
             return Ok(plain(http::StatusCode::OK, "application/json", openapi::text()));
         }
+        Endpoint::Check(dialect) => {
+            let start = Stamp::now();
+            let call = Call::new(app, &head.headers, &[], id, start);
+            return Ok(Box::pin(forward_auth::check(dialect, call, start)).await);
+        }
         _ => {}
     }
-    let body: Bytes = body::read(body).await?;
+    let (body, _room): (Bytes, _) = body::read(body, route.body_max).await?;
     // The moment the request is whole: what comes before it is the network's time, not ours.
     let start = Stamp::now();
     let reply = match route.effect {
@@ -134,6 +141,7 @@ pub async fn handle(endpoint: Endpoint, call: &mut Call<'_>) -> Result<Reply, Re
     match endpoint {
         Endpoint::Limit => ratelimit::limit(call).await,
         Endpoint::VerifyKey => verify::verify(call).await,
+        Endpoint::GateCheck => gate::check(call).await,
         other => Box::pin(handle_rare(other, call)).await,
     }
 }
@@ -142,9 +150,12 @@ async fn handle_rare(endpoint: Endpoint, call: &mut Call<'_>) -> Result<Reply, R
     match endpoint {
         Endpoint::Limit => ratelimit::limit(call).await,
         Endpoint::VerifyKey => verify::verify(call).await,
+        Endpoint::GateCheck => gate::check(call).await,
+        Endpoint::GateExplain => gate::explain(call).await,
         Endpoint::MultiLimit => ratelimit::multi_limit(call).await,
         Endpoint::Peek => limits::peek(call).await,
         Endpoint::Reset => limits::reset(call).await,
+        Endpoint::Stats => limits::stats(call).await,
         Endpoint::SetOverride => overrides::set(call).await,
         Endpoint::GetOverride => overrides::get(call).await,
         Endpoint::ListOverrides => overrides::list(call).await,
@@ -159,7 +170,10 @@ async fn handle_rare(endpoint: Endpoint, call: &mut Call<'_>) -> Result<Reply, R
         Endpoint::Roles(which) => roles::handle(which, call).await,
         Endpoint::RootKeys(which) => root_keys::handle(which, call).await,
         Endpoint::System(which) => system::handle(which, call).await,
-        Endpoint::Liveness
+        Endpoint::Rules(which) => rules::handle(which, call).await,
+        Endpoint::Quotas(which) => quotas::handle(which, call).await,
+        Endpoint::Check(_)
+        | Endpoint::Liveness
         | Endpoint::Livez
         | Endpoint::Readyz
         | Endpoint::Metrics

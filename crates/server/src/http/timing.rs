@@ -59,6 +59,7 @@ impl Read {
             CacheName::RootKey => b"root_key".as_slice(),
             CacheName::Namespace => b"namespace".as_slice(),
             CacheName::Key => b"key",
+            CacheName::Identity => b"identity",
         });
         out.extend_from_slice(match self.freshness {
             Freshness::Fresh => b",status=fresh}=".as_slice(),

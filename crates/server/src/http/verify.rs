@@ -1,13 +1,16 @@
 //! `keys.verifyKey`: key, permissions, limits and credits in one call. The handler is the life of its request.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use smallvec::SmallVec;
-use tollkeeper_account::Answer;
+use tollkeeper_account::{Answer, Kind};
 use tollkeeper_core::{
-    Algorithm, Cost, Millis, PermissionQuery, Use, Verdict, Window, key_is_intact,
+    Algorithm, Cost, Millis, PermissionQuery, RequestPath, Use, Verdict, Window, key_is_intact,
 };
-use tollkeeper_decide::{AskedLimit, KeyText, LoadedKey, Verified, VerifyAsk};
+use tollkeeper_decide::{
+    AskedLimit, KeyText, LoadedKey, Purpose, Reach, Told, Verified, VerifyAsk,
+};
 use tollkeeper_wire as wire;
 
 use super::call::Call;
@@ -23,22 +26,31 @@ const ROUTE: &str = "/v2/keys.verifyKey";
 pub async fn verify(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let request: wire::VerifyKeyRequest<'_> = call.request()?;
     let retried = idempotency::key_of(call.headers)?;
-    let (wanted, limits) = (wanted(&request)?, limits(&request)?);
+    let method = request.method.as_deref().map(upper);
+    let (wanted, limits) = (wanted(&request)?, limits(request.ratelimits.as_deref())?);
     let caller = call.caller().await?;
     let ask = VerifyAsk {
-        key: key_text(call, request.key.reveal(), caller.tenant.has_imports),
+        key: Some(key_text(call, request.key.reveal(), caller.tenant.has_imports)),
         caller,
+        reach: Reach::Verify,
         wanted,
+        told: Told {
+            method: method.as_deref(),
+            path: request.path.as_deref().map(RequestPath::new),
+            ..Told::default()
+        },
         projects: request.keyspaces.iter().flatten().map(AsRef::as_ref).collect(),
         limits,
+        cost: Cost::ONE,
         credits: request.credits.as_ref().map_or(1, |credits| credits.cost),
+        purpose: Purpose::Spend,
     };
     let (app, timing, tally) = (call.app, &mut call.timing, call.app.ledger.page());
     let mut see = |cache, freshness| timing.note(tally, cache, freshness);
     let warm = app.decider.warm_key(&ask, call.now, &mut see).await?;
     let answer = || {
         let decided = app.decider.verify(warm, call.now);
-        render(call, &app.ledger.record_verified(decided))
+        render(call, &app.ledger.record_verified(Kind::Verify, decided))
     };
     match retried {
         None => Ok(answer()),
@@ -50,8 +62,16 @@ pub async fn verify(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     }
 }
 
+/// Rules write methods in upper case; people who fill in a field by hand do not always.
+pub fn upper(method: &str) -> Cow<'_, str> {
+    match method.bytes().any(|byte| byte.is_ascii_lowercase()) {
+        true => method.to_ascii_uppercase().into(),
+        false => method.into(),
+    }
+}
+
 /// The text is hashed here and goes no further.
-fn key_text(call: &Call<'_>, text: &str, has_imports: bool) -> KeyText {
+pub fn key_text(call: &Call<'_>, text: &str, has_imports: bool) -> KeyText {
     let ours = call.app.keyring.hash(text.as_bytes());
     let imported = if has_imports { Keyring::imported_hash(text.as_bytes()) } else { ours };
     KeyText { ours, imported, intact: key_is_intact(text) }
@@ -68,10 +88,10 @@ fn wanted<'a>(request: &'a wire::VerifyKeyRequest<'_>) -> Result<Use<'a>, Refusa
     })
 }
 
-fn limits<'a>(
-    request: &'a wire::VerifyKeyRequest<'_>,
+pub fn limits<'a>(
+    asked: Option<&'a [wire::VerifyRatelimit<'_>]>,
 ) -> Result<SmallVec<[AskedLimit<'a>; 2]>, Refusal> {
-    let asked = request.ratelimits.iter().flatten().map(|asked| {
+    let asked = asked.unwrap_or_default().iter().map(|asked| {
         let own = match (asked.limit, asked.duration) {
             (Some(limit), Some(duration)) => {
                 Some(limit_of(limit, duration, asked.algorithm.unwrap_or_default(), asked.burst)?)
@@ -101,12 +121,14 @@ fn render(call: &Call<'_>, answer: &Answer<Verified>) -> Reply {
 
 /// The limit that leaves least, a denied one first: what the headers speak of.
 fn tightest(made: &Verified) -> Option<&tollkeeper_decide::VerifiedLimit> {
-    made.limits.iter().min_by_key(|one| (one.outcome.admitted(), one.outcome.remaining))
+    let counted = made.limits.iter().filter(|one| !one.is_shadow());
+    counted.min_by_key(|one| (one.outcome.admitted(), one.outcome.remaining))
 }
 
 fn full<'a>(made: &'a Verified, key: &'a LoadedKey, now: Millis) -> wire::VerifyKeyReply<'a> {
     let record = &key.record;
-    let limits: Vec<_> = made.limits.iter().map(|one| limit_line(one, now)).collect();
+    let counted = made.limits.iter().filter(|one| !one.is_shadow());
+    let limits: Vec<_> = counted.map(|one| limit_line(one, now)).collect();
     wire::VerifyKeyReply {
         key_id: Some(record.id.as_ref().into()),
         keyspace_id: Some(record.project.id.as_ref().into()),
@@ -135,14 +157,14 @@ fn limit_line(one: &tollkeeper_decide::VerifiedLimit, now: Millis) -> wire::Veri
         duration: duration_ms(one.limit.algorithm),
         reset: one.outcome.reset.0,
         remaining: one.outcome.remaining,
-        exceeded: !one.outcome.admitted(),
+        exceeded: one.denies(),
         auto_apply: one.auto_apply,
         retry_after_ms: one.outcome.retry_after_ms(now),
         degraded: one.degraded,
     }
 }
 
-fn identity(identity: &tollkeeper_core::IdentityRecord) -> wire::Identity<'_> {
+pub fn identity(identity: &tollkeeper_core::IdentityRecord) -> wire::Identity<'_> {
     let limits: Vec<_> = identity.limits.iter().map(stored_limit).collect();
     wire::Identity {
         id: identity.id.as_ref().into(),
@@ -178,7 +200,7 @@ pub fn duration_ms(algorithm: Algorithm) -> u64 {
     }
 }
 
-fn code(verdict: Verdict) -> wire::Code {
+pub fn code(verdict: Verdict) -> wire::Code {
     match verdict {
         Verdict::Valid => wire::Code::Valid,
         Verdict::NotFound => wire::Code::NotFound,
@@ -190,5 +212,6 @@ fn code(verdict: Verdict) -> wire::Code {
         Verdict::Disabled => wire::Code::Disabled,
         Verdict::Revoked { .. } => wire::Code::Revoked,
         Verdict::Expired => wire::Code::Expired,
+        Verdict::Blocked => wire::Code::Blocked,
     }
 }

@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 use tollkeeper_core::{
-    CreditRefill, CreditTerms, HostPattern, IdentityRecord, KeyRecord, Millis, ProjectRecord,
-    RefillEvery, StoredLimit,
+    Block, CreditRefill, CreditTerms, HostPattern, IdentityQuota, IdentityRecord, KeyRecord,
+    Millis, ProjectRecord, RefillEvery, StoredLimit,
 };
 use tollkeeper_store::Project;
 
@@ -18,6 +18,7 @@ pub struct CachedKey {
     tenant_slug: Box<str>,
     tenant_enabled: bool,
     project_id: Box<str>,
+    project_slug: Box<str>,
     referers: Vec<String>,
     sources: Vec<String>,
     default_limits: Vec<CachedLimit>,
@@ -43,6 +44,23 @@ struct CachedIdentity {
     meta: Option<Box<str>>,
     tier: Option<Box<str>>,
     limits: Vec<CachedLimit>,
+    quota: CachedQuota,
+    block: Option<CachedBlock>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CachedQuota {
+    per_second: Option<u64>,
+    per_minute: Option<u64>,
+    per_hour: Option<u64>,
+    per_day: Option<u64>,
+    burst: Option<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CachedBlock {
+    reason: Option<Box<str>>,
+    until: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -81,7 +99,13 @@ impl From<&KeyRecord> for CachedKey {
             tenant_slug,
             tenant_enabled,
             project:
-                ProjectRecord { id: project_id, allowed_referers, allowed_sources, default_limits },
+                ProjectRecord {
+                    id: project_id,
+                    slug: project_slug,
+                    allowed_referers,
+                    allowed_sources,
+                    default_limits,
+                },
             name,
             meta,
             enabled,
@@ -101,6 +125,7 @@ impl From<&KeyRecord> for CachedKey {
             tenant_slug: (&**tenant_slug).into(),
             tenant_enabled: *tenant_enabled,
             project_id: (&**project_id).into(),
+            project_slug: (&**project_slug).into(),
             referers: spelled(allowed_referers),
             sources: spelled(allowed_sources),
             default_limits: default_limits.iter().map(CachedLimit::from).collect(),
@@ -130,6 +155,7 @@ impl CachedKey {
             tenant_enabled: self.tenant_enabled,
             project: ProjectRecord {
                 id: self.project_id.into(),
+                slug: self.project_slug.into(),
                 allowed_referers: hosts(&self.referers)?,
                 allowed_sources: hosts(&self.sources)?,
                 default_limits: limits(self.default_limits)?,
@@ -173,13 +199,15 @@ fn limits(cached: Vec<CachedLimit>) -> Option<Vec<StoredLimit>> {
 
 impl From<&IdentityRecord> for CachedIdentity {
     fn from(identity: &IdentityRecord) -> Self {
-        let IdentityRecord { id, external_id, meta, tier, limits } = identity;
+        let IdentityRecord { id, external_id, meta, tier, limits, quota, block } = identity;
         Self {
             id: (&**id).into(),
             external_id: (&**external_id).into(),
             meta: meta.clone(),
             tier: tier.clone(),
             limits: limits.iter().map(CachedLimit::from).collect(),
+            quota: CachedQuota::from(quota),
+            block: block.as_ref().map(CachedBlock::from),
         }
     }
 }
@@ -188,7 +216,43 @@ impl CachedIdentity {
     fn read(self) -> Option<IdentityRecord> {
         let (id, external_id) = (self.id.into(), self.external_id.into());
         let limits = limits(self.limits)?;
-        Some(IdentityRecord { id, external_id, meta: self.meta, tier: self.tier, limits })
+        Some(IdentityRecord {
+            id,
+            external_id,
+            meta: self.meta,
+            tier: self.tier,
+            limits,
+            quota: self.quota.read(),
+            block: self.block.map(CachedBlock::read),
+        })
+    }
+}
+
+// === impl CachedQuota, CachedBlock ===
+
+impl From<&IdentityQuota> for CachedQuota {
+    fn from(quota: &IdentityQuota) -> Self {
+        let IdentityQuota { per_second, per_minute, per_hour, per_day, burst } = *quota;
+        Self { per_second, per_minute, per_hour, per_day, burst }
+    }
+}
+
+impl CachedQuota {
+    fn read(self) -> IdentityQuota {
+        let Self { per_second, per_minute, per_hour, per_day, burst } = self;
+        IdentityQuota { per_second, per_minute, per_hour, per_day, burst }
+    }
+}
+
+impl From<&Block> for CachedBlock {
+    fn from(block: &Block) -> Self {
+        Self { reason: block.reason.as_deref().map(Into::into), until: block.until.map(|at| at.0) }
+    }
+}
+
+impl CachedBlock {
+    fn read(self) -> Block {
+        Block { reason: self.reason.map(Into::into), until: self.until.map(Millis) }
     }
 }
 
@@ -308,6 +372,7 @@ mod tests {
             tenant_enabled: true,
             project: ProjectRecord {
                 id: "api_1".into(),
+                slug: "pay".into(),
                 allowed_referers: vec![HostPattern::parse("*.example.com").unwrap()],
                 allowed_sources: vec![HostPattern::parse("example.org").unwrap()],
                 default_limits: every_limit(),
@@ -328,6 +393,14 @@ mod tests {
                 meta: Some("{}".into()),
                 tier: None,
                 limits: every_limit(),
+                quota: IdentityQuota {
+                    per_second: Some(1),
+                    per_minute: Some(2),
+                    per_hour: None,
+                    per_day: Some(4),
+                    burst: Some(5),
+                },
+                block: Some(Block { reason: Some("abuse".into()), until: Some(Millis(7)) }),
             }),
             credits: Some(CreditTerms {
                 refill: Some(CreditRefill { every: RefillEvery::Month { on: 31 }, amount: 9 }),

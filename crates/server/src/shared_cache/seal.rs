@@ -8,7 +8,7 @@ use tollkeeper_redis::{EntryKind, EntryName, Kept};
 use crate::envelope::Envelope;
 
 /// How records are written inside. Whatever was sealed as another format does not open, and counts as not there.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 
 /// From the one secret, apart from all its other keys.
 pub struct CacheKeys {

@@ -8,7 +8,7 @@ use crate::ratelimit::{
 };
 use crate::request::request;
 use crate::schema::{Chars, Described, INTEGER_MAX, Shape, Whole};
-use crate::spelling::IP;
+use crate::spelling::{IP, TOKEN};
 use crate::stored_limit::DURATION;
 
 /// 0 always denies.
@@ -17,14 +17,18 @@ const CREDIT_COST: Whole = Whole { min: 0, max: 1_000_000_000_000 };
 const LIMIT_NAME: Chars = Chars { min: 3, max: 255 };
 /// As many as a key can have of its own.
 const LIMITS_MAX: usize = 50;
-const PERMISSION_QUERY: Shape = Shape::Text(Chars { min: 1, max: 1_000 });
-const TAGS: Shape = Shape::List { of: &Shape::Text(Chars { min: 1, max: 512 }), min: 0, max: 20 };
+pub(crate) const PERMISSION_QUERY: Shape = Shape::Text(Chars { min: 1, max: 1_000 });
+pub(crate) const TAGS: Shape =
+    Shape::List { of: &Shape::Text(Chars { min: 1, max: 512 }), min: 0, max: 20 };
 const KEYSPACES: Shape =
     Shape::List { of: &Shape::Text(Chars { min: 1, max: 255 }), min: 0, max: 5 };
 /// A URL as browsers send it, or a bare host.
-const ORIGIN: Shape = Shape::Text(Chars { min: 0, max: 4_096 });
-const METHOD: Shape = Shape::Text(Chars { min: 1, max: 32 });
-const PATH: Shape = Shape::Text(Chars { min: 1, max: 4_096 });
+pub(crate) const ORIGIN: Shape = Shape::Text(Chars { min: 0, max: 4_096 });
+pub(crate) const METHOD: Shape = Shape::Spelled(Chars { min: 1, max: 32 }, &TOKEN);
+/// As long as servers usually take a request line. Any text: what is hostile in it is the matcher's to disarm.
+pub(crate) const PATH: Shape = Shape::Text(Chars { min: 1, max: 8_192 });
+pub(crate) const VERIFY_LIMITS: Shape =
+    Shape::List { of: &VerifyRatelimit::SHAPE, min: 0, max: LIMITS_MAX };
 
 request! {
     /// What one verification spends of the key's credits.
@@ -61,8 +65,7 @@ request! {
             "What the key must be permitted: names joined by AND, OR and parentheses.";
         optional credits "credits": SpendCredits = SpendCredits::SHAPE, "Default: a cost of 1.";
         optional keyspaces "keyspaces": Vec<Text<'a>> = KEYSPACES, "Projects whose keys are welcome. Default: all.";
-        optional ratelimits "ratelimits": Vec<VerifyRatelimit<'a>> =
-            Shape::List { of: &VerifyRatelimit::SHAPE, min: 0, max: LIMITS_MAX },
+        optional ratelimits "ratelimits": Vec<VerifyRatelimit<'a>> = VERIFY_LIMITS,
             "Limits to count beside those that apply by themselves.";
         optional migration_id "migrationId": Text<'a> = MIGRATION_ID, "The migration that the key may come from.";
         optional ip "ip": Text<'a> = IP, "Address of the end user.";

@@ -88,6 +88,8 @@ agreement! {
     reset: ResetRequest;
     create_key: CreateKeyRequest;
     verify_key: VerifyKeyRequest;
+    gate_check: CheckRequest;
+    gate_explain: ExplainRequest;
     get_key: GetKeyRequest;
     whoami: WhoamiRequest;
     update_key: UpdateKeyRequest;
@@ -128,6 +130,12 @@ agreement! {
     list_root_keys: ListRootKeysRequest;
     update_root_key: UpdateRootKeyRequest;
     delete_root_key: DeleteRootKeyRequest;
+    list_rules: ListRulesRequest;
+    get_rule: GetRuleRequest;
+    get_quota: GetQuotaRequest;
+    set_quota: SetQuotaRequest;
+    block: BlockRequest;
+    stats: StatsRequest;
 }
 
 proptest! {

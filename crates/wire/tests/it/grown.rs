@@ -28,6 +28,12 @@ fn fitting(shape: Shape, slips: Slips) -> BoxedStrategy<Value> {
                 known.into_iter().filter(move |n| (min..=max).contains(n)).collect::<Vec<_>>();
             prop_oneof![proptest::sample::select(inside), min..=max].prop_map(Value::from).boxed()
         }
+        Shape::Thousandths(Whole { min, max }) => (min..=max.min(1_000_000_000))
+            .prop_map(|number| json!(f64::from(u32::try_from(number).unwrap_or(1)) / 1000.0))
+            .boxed(),
+        Shape::Either([one, other]) => {
+            prop_oneof![grown(*one, slips), grown(*other, slips)].boxed()
+        }
         Shape::Text(Chars { min, max }) => prop_oneof![Just(min), Just(max), min..=max.min(24)]
             .prop_flat_map(|chars| proptest::collection::vec(any::<char>(), chars))
             .prop_map(|chars| Value::from(chars.into_iter().collect::<String>()))

@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
 mod agreement;
+mod gate;
 mod grown;
 mod key_replies;
 mod keys;

@@ -97,7 +97,13 @@ fn the_openapi_document_names_every_route_and_every_route_is_there() {
     assert_eq!(described, table);
     for (method, path) in table {
         let response = client.connection.exchange(&method.to_uppercase(), path, &[], b"").unwrap();
-        assert_eq!(response.status, if method == "get" { 200 } else { 400 }, "{path}");
+        let expected = match method {
+            "post" => 400,
+            // A proxy that brings nobody's key.
+            _ if path.starts_with("/check/") => 401,
+            _ => 200,
+        };
+        assert_eq!(response.status, expected, "{path}");
     }
 }
 

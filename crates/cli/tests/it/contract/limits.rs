@@ -85,6 +85,52 @@ fn resetting_a_namespace_lets_every_denied_caller_in_again() {
 }
 
 #[test]
+fn the_limits_of_a_key_and_those_of_its_owner_are_set_back_apart() {
+    let world = World::new();
+    let mut client = world.client();
+    let limit =
+        |name: &str| json!([{"name": name, "limit": 1, "duration": 600_000, "autoApply": true}]);
+    let owner = json!({"externalId": "ann", "ratelimits": limit("shared")});
+    client.data("identities.createIdentity", &owner);
+    let api = client.data("apis.createApi", &json!({"name": "payments"}))["apiId"].clone();
+    let made = client.data(
+        "keys.createKey",
+        &json!({"apiId": api, "externalId": "ann", "ratelimits": limit("own")}),
+    );
+    let mut exceeded = || -> Vec<String> {
+        let verified = client.data("keys.verifyKey", &json!({"key": made["key"]}));
+        let over =
+            verified["ratelimits"].as_array().unwrap().iter().filter(|one| one["exceeded"] == true);
+        over.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert!(exceeded().is_empty());
+    assert_eq!(exceeded().len(), 2);
+    let mut admin = world.client();
+    assert_eq!(admin.data("limits.reset", &json!({"keyId": made["keyId"]})), json!({"cells": 1}));
+    assert_eq!(exceeded(), ["shared"]);
+    assert_eq!(admin.data("limits.reset", &json!({"externalId": "ann"})), json!({"cells": 1}));
+    assert!(exceeded().is_empty());
+}
+
+#[test]
+fn a_reset_names_exactly_one_owner_and_one_that_is_there() {
+    let world = World::new();
+    let mut client = world.client();
+    let wrong = [
+        json!({}),
+        json!({"namespace": "api", "keyId": "key_1"}),
+        json!({"keyId": "key_1", "externalId": "ann"}),
+        json!({"keyId": "key_1", "identifier": "ann"}),
+    ];
+    for body in wrong {
+        assert_eq!(client.post("limits.reset", &body).status(), 400, "{body}");
+    }
+    for body in [json!({"keyId": "key_none"}), json!({"externalId": "nobody"})] {
+        assert_eq!(client.post("limits.reset", &body).status(), 404, "{body}");
+    }
+}
+
+#[test]
 fn a_reset_outlives_a_restart() {
     let mut world = World::new();
     let mut client = world.client();

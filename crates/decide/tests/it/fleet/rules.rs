@@ -260,6 +260,30 @@ fn what_a_cell_made_anew_spends_fast_is_counted_beside_what_its_boot_did_before(
 }
 
 #[test]
+fn what_is_admitted_without_a_lease_counts_only_if_the_whole_bundle_stands() {
+    for (consistency, link) in [
+        (Consistency::Fast, Link::Up),
+        (Consistency::Fast, Link::Away),
+        (Consistency::Exact, Link::Away),
+    ] {
+        let mut desk = Desk::new();
+        let limit = fixed(1_000, HOUR);
+        // Known to the origin, so that all that is counted is told.
+        assert!(desk.admits(&LeaseAsk { consistency: Consistency::Fast, ..ask(1, limit) }));
+        let bundled = LeaseAsk { consistency, bundled: true, ..ask(1, limit) };
+        let units = || match desk.near(&bundled, link) {
+            NearLease::Dealt(Dealt { units: Some(units), .. }, _) => units,
+            other => panic!("{other:?}"),
+        };
+        let (refused, stands) = (units(), units());
+        desk.table.release(refused);
+        desk.table.commit(&[stands]);
+        let told = desk.table.assert_all(|_, _| true);
+        assert_eq!(told[0].take.totals.plain, 2, "{consistency:?} {link:?}");
+    }
+}
+
+#[test]
 fn an_edge_costs_a_fast_cell_one_call_for_the_window_that_is_over() {
     let mut desk = Desk::new();
     let limit = sliding(1_000, SECOND);

@@ -31,8 +31,15 @@ pub const ROUTES: &[Route] = &[
         "/v2/limits.reset",
         Endpoint::Reset,
         "limits.*.reset",
-        "Set the counters of one identifier, or of a whole namespace, back.",
+        "Set counters back: of one identifier or a whole namespace, of a key, or of an identity.",
         Answers::Data(wire::ResetReply::SHAPE),
+    ),
+    post::<wire::StatsRequest<'static>>(
+        "/v2/limits.stats",
+        Endpoint::Stats,
+        "limits.*.stats",
+        "How often limits were asked and said no: of a namespace, a rule or a key, or of all.",
+        Answers::Data(wire::StatsReply::LIST),
     ),
     change::<wire::SetOverrideRequest<'static>>(
         "/v2/ratelimit.setOverride",

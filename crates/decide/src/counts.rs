@@ -1,0 +1,156 @@
+//! How often each limit was asked and how often it refused. A count is found once, when its limit is loaded; a request
+//! only adds to it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::sync::{Mutex, lock};
+
+/// Whose limit it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Counted {
+    Namespace,
+    Rule,
+    Key,
+    /// Not one limit: all that was asked for an identity, and refused to it.
+    Identity,
+}
+
+/// Which limit is counted.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CountOf {
+    pub tenant_id: Arc<str>,
+    pub kind: Counted,
+    /// The id of what it belongs to; a rule's name.
+    pub subject: Arc<str>,
+    pub name: Arc<str>,
+}
+
+#[derive(Debug, Default)]
+pub struct LimitCount {
+    hits: AtomicU64,
+    denied: AtomicU64,
+    shadow: AtomicU64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub hits: u64,
+    pub denied: u64,
+    /// Would have been denied by a rule that only watches.
+    pub shadow: u64,
+}
+
+/// All counts of this node: as many as there are limits in memory, and those that were not written yet.
+#[derive(Debug, Default)]
+pub struct LimitCounts {
+    counts: Mutex<HashMap<CountOf, Arc<LimitCount>>>,
+}
+
+// === impl Counted ===
+
+impl Counted {
+    /// The word that it is stored by.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Namespace => "namespace",
+            Self::Rule => "rule",
+            Self::Key => "key",
+            Self::Identity => "identity",
+        }
+    }
+}
+
+// === impl LimitCount ===
+
+impl LimitCount {
+    pub fn hit(&self) {
+        self.hits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn deny(&self) {
+        self.denied.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn shadow(&self) {
+        self.shadow.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn take(&self) -> Counts {
+        Counts {
+            hits: self.hits.swap(0, Ordering::Relaxed),
+            denied: self.denied.swap(0, Ordering::Relaxed),
+            shadow: self.shadow.swap(0, Ordering::Relaxed),
+        }
+    }
+
+    fn add(&self, counts: Counts) {
+        self.hits.fetch_add(counts.hits, Ordering::Relaxed);
+        self.denied.fetch_add(counts.denied, Ordering::Relaxed);
+        self.shadow.fetch_add(counts.shadow, Ordering::Relaxed);
+    }
+}
+
+// === impl LimitCounts ===
+
+impl LimitCounts {
+    /// The same count for the same limit, however often it is loaded anew.
+    pub fn of(&self, of: CountOf) -> Arc<LimitCount> {
+        Arc::clone(lock(&self.counts).entry(of).or_default())
+    }
+
+    /// What was counted since the last time. Limits that left memory are forgotten with it.
+    pub fn drain(&self) -> Vec<(CountOf, Counts)> {
+        let mut drained = Vec::new();
+        lock(&self.counts).retain(|of, count| {
+            // Asked before the count is taken: whoever drops it afterwards leaves it for the next time.
+            let in_use = Arc::strong_count(count) > 1;
+            let counts = count.take();
+            if counts != Counts::default() {
+                drained.push((of.clone(), counts));
+            }
+            in_use
+        });
+        drained
+    }
+
+    /// What could not be written is counted again next time.
+    pub fn put_back(&self, drained: Vec<(CountOf, Counts)>) {
+        for (of, counts) in drained {
+            self.of(of).add(counts);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(name: &str) -> CountOf {
+        let subject = Arc::from("api");
+        CountOf { tenant_id: Arc::from("ws"), kind: Counted::Rule, subject, name: name.into() }
+    }
+
+    #[test]
+    fn every_hit_is_drained_once_also_of_a_limit_that_is_gone() {
+        let counts = LimitCounts::default();
+        let count = counts.of(of("a"));
+        count.hit();
+        counts.of(of("a")).deny();
+        drop(count);
+        let once = Counts { hits: 1, denied: 1, shadow: 0 };
+        assert_eq!(counts.drain(), [(of("a"), once)]);
+        assert_eq!(counts.drain(), []);
+        assert!(lock(&counts.counts).is_empty());
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_drained_again() {
+        let counts = LimitCounts::default();
+        counts.of(of("a")).shadow();
+        let drained = counts.drain();
+        counts.put_back(drained.clone());
+        assert_eq!(counts.drain(), drained);
+    }
+}

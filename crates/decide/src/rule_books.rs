@@ -1,0 +1,128 @@
+//! The rules of every tenant, compiled, with the place where each limit is counted. A request reads the book as it is;
+//! a change swaps the whole of it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tollkeeper_core::{Limit, Rule, RuleLimit, RuleSet};
+
+use crate::counts::{CountOf, Counted, LimitCount, LimitCounts};
+use crate::lease::Scope;
+use crate::ports::Tenant;
+use crate::{CellHasher, NamespaceTag};
+
+#[derive(Debug)]
+pub struct RuleBooks {
+    /// By tenant id.
+    books: ArcSwap<HashMap<Arc<str>, Arc<RuleBook>>>,
+    hasher: CellHasher,
+    counts: Arc<LimitCounts>,
+}
+
+#[derive(Debug)]
+pub struct RuleBook {
+    pub set: RuleSet,
+    pub version: u64,
+    /// By the rule's place in the set.
+    pages: Vec<RulePage>,
+}
+
+/// What counting by one rule needs, made ready once.
+#[derive(Debug)]
+pub(crate) struct RulePage {
+    /// The scopes as one text.
+    pub(crate) scope: Arc<str>,
+    pub(crate) cells: Vec<RuleCell>,
+}
+
+#[derive(Debug)]
+pub(crate) struct RuleCell {
+    /// `rule/limit`
+    pub(crate) name: Arc<str>,
+    pub(crate) limit: Limit,
+    pub(crate) tag: NamespaceTag,
+    pub(crate) count: Arc<LimitCount>,
+}
+
+// === impl RuleBooks ===
+
+impl RuleBooks {
+    pub(crate) fn new(hasher: CellHasher, counts: Arc<LimitCounts>) -> Self {
+        Self { books: ArcSwap::default(), hasher, counts }
+    }
+
+    /// `None` where the tenant has no rules.
+    pub fn of(&self, tenant_id: &str) -> Option<Arc<RuleBook>> {
+        self.books.load().get(tenant_id).map(Arc::clone)
+    }
+
+    /// Puts the rules of a tenant into force, unless newer ones are.
+    pub fn swap(&self, tenant: &Tenant, set: RuleSet, version: u64) {
+        let book = Arc::new(RuleBook::new(self, tenant, set, version));
+        self.change(|books| {
+            if books.get(&tenant.id).is_none_or(|now| now.version < version) {
+                books.insert(Arc::clone(&tenant.id), Arc::clone(&book));
+            }
+        });
+    }
+
+    /// A tenant is gone.
+    pub fn remove(&self, tenant_id: &str) {
+        self.change(|books| drop(books.remove(tenant_id)));
+    }
+
+    /// How many rules are in force, of all tenants.
+    pub fn len(&self) -> usize {
+        self.books.load().values().map(|book| book.set.rules().len()).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn change(&self, change: impl Fn(&mut HashMap<Arc<str>, Arc<RuleBook>>)) {
+        self.books.rcu(|books| {
+            let mut books = HashMap::clone(books);
+            change(&mut books);
+            books
+        });
+    }
+}
+
+// === impl RuleBook ===
+
+impl RuleBook {
+    fn new(books: &RuleBooks, tenant: &Tenant, set: RuleSet, version: u64) -> Self {
+        let pages = set.rules().iter().map(|rule| RulePage::new(books, tenant, rule)).collect();
+        Self { set, version, pages }
+    }
+
+    pub(crate) fn page(&self, place: usize) -> &RulePage {
+        &self.pages[place]
+    }
+}
+
+// === impl RulePage ===
+
+impl RulePage {
+    fn new(books: &RuleBooks, tenant: &Tenant, rule: &Rule) -> Self {
+        let scope: Arc<str> = rule.scope.to_string().into();
+        let cell = |limit: &RuleLimit| {
+            let name = format!("{}/{}", rule.name, limit.name);
+            let scope = Scope::rule(&tenant.slug, &scope, &name);
+            RuleCell {
+                name: name.into(),
+                limit: limit.limit,
+                tag: books.hasher.scope(&Arc::new(scope)),
+                count: books.counts.of(CountOf {
+                    tenant_id: Arc::clone(&tenant.id),
+                    kind: Counted::Rule,
+                    subject: Arc::clone(&rule.name),
+                    name: Arc::clone(&limit.name),
+                }),
+            }
+        };
+        Self { cells: rule.limits.iter().map(cell).collect(), scope }
+    }
+}

@@ -1,0 +1,239 @@
+//! What the tenant's rules make of a request: counters to spend from, counters that only watch, or an end to it.
+
+use std::sync::Arc;
+
+use tollkeeper_core::{
+    Action, Algorithm, Facts, IdentityQuota, Limit, Matched, Quota, Rule, Sharing, Throttle, Width,
+    Window, identifier,
+};
+
+use super::lines::{Identifier, Line, Lines};
+use super::made::{OfRule, Reason, Source};
+use super::subject::Subject;
+use super::{Purpose, VerifyAsk};
+use crate::CellHasher;
+use crate::cells::CellAsk;
+use crate::loaded_key::owner;
+use crate::rule_books::{RuleBook, RuleCell, RulePage};
+
+/// What rules and quotas add to a request.
+#[derive(Debug, Default)]
+pub(super) struct Ruled {
+    pub(super) lines: Lines,
+    /// Counted apart from the rest, so that they can refuse nothing.
+    pub(super) watching: Vec<Line>,
+    pub(super) blocked_by: Option<Arc<Rule>>,
+    pub(super) reasons: Vec<Reason>,
+}
+
+/// Windows that an identity can have a limit of its own for.
+const SECOND_MS: u64 = 1_000;
+const MINUTE_MS: u64 = 60_000;
+const HOUR_MS: u64 = 3_600_000;
+const DAY_MS: u64 = 86_400_000;
+
+pub(super) fn rule(
+    book: Option<&RuleBook>,
+    hasher: &CellHasher,
+    ask: &VerifyAsk<'_>,
+    subject: &Subject<'_>,
+) -> Ruled {
+    let mut ruled = Ruled::default();
+    let mut own = Own::of(subject);
+    if let Some(book) = book {
+        let facts = subject.facts(ask);
+        if ask.purpose == Purpose::Explain {
+            ruled.reasons = reasons(book, &facts);
+        }
+        let mut matched = Vec::new();
+        book.set.walk(&facts, &mut matched);
+        for one in &matched {
+            match one.rule.action {
+                Action::Block => ruled.blocked_by = Some(Arc::clone(one.rule)),
+                Action::Allow => {}
+                _ => ruled.add(book.page(one.place), one, &facts, ask, &mut own),
+            }
+        }
+    }
+    ruled.add_quotas(hasher, ask, subject, &own);
+    ruled
+}
+
+fn reasons(book: &RuleBook, facts: &Facts<'_>) -> Vec<Reason> {
+    let explained = book.set.explain(facts).into_iter();
+    explained.map(|one| Reason { rule: Arc::clone(one.rule), unmet: one.fit.err() }).collect()
+}
+
+// === impl Ruled ===
+
+impl Ruled {
+    fn add(
+        &mut self,
+        page: &RulePage,
+        matched: &Matched<'_>,
+        facts: &Facts<'_>,
+        ask: &VerifyAsk<'_>,
+        own: &mut Own,
+    ) {
+        let mut text = String::new();
+        identifier(matched, facts, &mut text);
+        let shadow = matched.rule.action == Action::LogOnly;
+        for cell in &page.cells {
+            let tiered = !matched.rule.tiers.is_empty();
+            let limit = if tiered { own.instead_of(cell.limit) } else { cell.limit };
+            let of_rule = OfRule {
+                rule: Arc::clone(matched.rule),
+                scope: Arc::clone(&page.scope),
+                identifier: text.as_str().into(),
+                shadow,
+            };
+            let line = line_of(cell, limit, of_rule, ask);
+            if shadow {
+                self.watching.push(line);
+            } else {
+                self.lines.push(line);
+            }
+        }
+    }
+
+    /// Limits of the identity's own that no rule of a tier has counted stand for themselves.
+    fn add_quotas(
+        &mut self,
+        hasher: &CellHasher,
+        ask: &VerifyAsk<'_>,
+        subject: &Subject<'_>,
+        own: &Own,
+    ) {
+        let Some(identity) = subject.identity().filter(|_| own.is_left()) else { return };
+        let tag = owner(hasher, &subject.tenant.slug, &identity.id);
+        for (name, limit) in own.left() {
+            let ask =
+                CellAsk { key: tag.cell(name, &limit), namespace: tag.tag, limit, cost: ask.cost };
+            self.lines.push(Line {
+                ask,
+                id: Box::default(),
+                name: name.into(),
+                identifier: Identifier::Name,
+                auto_apply: true,
+                sharing: Sharing::default(),
+                scope: Arc::clone(&tag.scope),
+                source: Source::Quota,
+                throttle: None,
+                count: None,
+            });
+        }
+    }
+}
+
+fn line_of(cell: &RuleCell, limit: Limit, of: OfRule, ask: &VerifyAsk<'_>) -> Line {
+    let throttle = match of.rule.action {
+        Action::Throttle { max_delay_ms } => Throttle::new(limit, max_delay_ms),
+        _ => None,
+    };
+    let limit = throttle.map_or(limit, |throttle| throttle.enlarged());
+    let key = cell.tag.cell(&of.identifier, &limit);
+    Line {
+        ask: CellAsk { key, namespace: cell.tag.tag, limit, cost: ask.cost },
+        id: Box::default(),
+        name: (&*cell.name).into(),
+        identifier: Identifier::OfRule,
+        auto_apply: true,
+        sharing: of.rule.sharing,
+        scope: Arc::clone(&cell.tag.scope),
+        source: Source::Rule(Box::new(of)),
+        throttle,
+        count: Some(Arc::clone(&cell.count)),
+    }
+}
+
+/// An identity's own limits, and which of them have counted in place of a rule's.
+#[derive(Debug, Default)]
+struct Own {
+    quota: IdentityQuota,
+    /// By second, minute, hour, day.
+    counted: [bool; 4],
+}
+
+// === impl Own ===
+
+impl Own {
+    fn of(subject: &Subject<'_>) -> Self {
+        let quota = subject.identity().map(|identity| identity.quota).unwrap_or_default();
+        Self { quota, counted: [false; 4] }
+    }
+
+    /// By second, minute, hour, day: the quota, its window and the name that it has by itself.
+    fn each(&self) -> [(Option<u64>, u64, &'static str); 4] {
+        let IdentityQuota { per_second, per_minute, per_hour, per_day, .. } = self.quota;
+        [
+            (per_second, SECOND_MS, "quota_second"),
+            (per_minute, MINUTE_MS, "quota_minute"),
+            (per_hour, HOUR_MS, "quota_hour"),
+            (per_day, DAY_MS, "quota_day"),
+        ]
+    }
+
+    /// The same window and algorithm under the identity's own quota, if it has one.
+    fn instead_of(&mut self, limit: Limit) -> Limit {
+        let mut instead = limit;
+        let width = width_ms(&limit);
+        let own = self.each();
+        let place = own.iter().position(|(_, window, _)| Some(*window) == width);
+        let given = place.and_then(|place| Some((place, own[place].0.and_then(Quota::new)?)));
+        if let Some((place, quota)) = given {
+            self.counted[place] = true;
+            instead = requota(limit, quota);
+        }
+        match (instead.algorithm, self.quota.burst.and_then(Quota::new)) {
+            (Algorithm::TokenBucket { width, .. }, Some(burst)) => {
+                Limit::token_bucket(instead.quota, width, Some(burst))
+            }
+            _ => instead,
+        }
+    }
+
+    fn is_left(&self) -> bool {
+        self.left().next().is_some()
+    }
+
+    /// Seconds and minutes slide; hours and days end by the clock, so that people can be told when they begin anew.
+    fn left(&self) -> impl Iterator<Item = (&'static str, Limit)> + '_ {
+        let open = self.each().into_iter().zip(self.counted).filter(|(_, counted)| !counted);
+        open.filter_map(|((quota, window, name), _)| {
+            let (quota, width) = (Quota::new(quota?)?, Width::from_millis(window)?);
+            let burst = self.quota.burst.and_then(Quota::new);
+            Some((
+                name,
+                match (window, burst) {
+                    (SECOND_MS, Some(burst)) => Limit::token_bucket(quota, width, Some(burst)),
+                    (SECOND_MS | MINUTE_MS, _) => Limit::sliding_window(quota, width),
+                    _ => Limit::fixed_window(quota, Window::Aligned(width)),
+                },
+            ))
+        })
+    }
+}
+
+/// A log that would grow too long is counted by its nearest kin, as an override's is.
+fn requota(limit: Limit, quota: Quota) -> Limit {
+    match limit.algorithm {
+        Algorithm::SlidingLog(width) => limit.overridden(quota, width),
+        Algorithm::TokenBucket { width, capacity } => {
+            // A burst of the rule's own stays; one that was the quota follows it.
+            let burst = (capacity != limit.quota).then_some(capacity);
+            Limit::token_bucket(quota, width, burst)
+        }
+        algorithm => Limit { quota, algorithm },
+    }
+}
+
+fn width_ms(limit: &Limit) -> Option<u64> {
+    match limit.algorithm {
+        Algorithm::FixedWindow(Window::Day) => Some(DAY_MS),
+        Algorithm::FixedWindow(Window::Month) => None,
+        Algorithm::FixedWindow(Window::Aligned(width))
+        | Algorithm::SlidingWindow(width)
+        | Algorithm::SlidingLog(width)
+        | Algorithm::TokenBucket { width, .. } => Some(width.millis()),
+    }
+}

@@ -1,0 +1,133 @@
+//! `/check/<proxy>`: a proxy asks with every request whether to let it through, and the end user's own key is the only one.
+//! Whoever reaches this route may try keys and name any path and address: it belongs on a network that only proxies reach.
+//!
+//! No root key is needed, because what can be had here is no more than what each key opens anyway: a verdict on that very
+//! key. Denials are copied to the end user by the proxy, so they carry no id of ours.
+
+mod caddy;
+mod credentials;
+mod doors;
+mod hold;
+mod verdict;
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::HeaderMap;
+use smallvec::SmallVec;
+use tokio::runtime::Handle;
+use tollkeeper_account::{Answer, Kind};
+use tollkeeper_core::{Cost, RequestPath, Use};
+use tollkeeper_decide::{Purpose, Reach, Told, Verified, VerifyAsk};
+use tollkeeper_store::Store;
+
+use crate::clock::Stamp;
+use crate::http::{Call, Reply, key_text, warm};
+use crate::status::Refusal;
+use doors::{Doors, Entrance};
+use hold::Holds;
+
+/// Which proxy asks: what it calls the parts of the original request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    Caddy,
+}
+
+/// The end user's request, as the proxy tells of it.
+#[derive(Debug)]
+pub struct Original<'a> {
+    /// In upper case.
+    method: Cow<'a, str>,
+    /// Path and query as they came.
+    uri: Cow<'a, str>,
+    ip: IpAddr,
+}
+
+/// One for all workers.
+#[derive(Debug)]
+pub struct ForwardAuth {
+    doors: Doors,
+    holds: Holds,
+}
+
+// === impl ForwardAuth ===
+
+impl ForwardAuth {
+    pub fn new(store: Store, backstage: Handle) -> Self {
+        Self { doors: Doors::new(store, backstage), holds: Holds::default() }
+    }
+
+    /// Answers that are being held back for their delay.
+    pub fn held(&self) -> u64 {
+        self.holds.taken()
+    }
+}
+
+// === impl Dialect ===
+
+impl Dialect {
+    /// A proxy that does not say what was asked for is refused: rules would silently not match.
+    fn original(self, headers: &HeaderMap) -> Result<Original<'_>, Refusal> {
+        match self {
+            Self::Caddy => caddy::original(headers),
+        }
+    }
+}
+
+pub async fn check(dialect: Dialect, mut call: Call<'_>, start: Stamp) -> Reply {
+    let decided = decide(dialect, &mut call).await;
+    call.app.ledger.page().decisions.observe_ns(Stamp::now().nanos_since(start));
+    match decided {
+        Err(refusal) => verdict::refused(&call, refusal),
+        Ok(answer) if answer.made().passed() => {
+            match call.app.forward_auth.holds.wait(answer.made().delay_ms).await {
+                Ok(()) => verdict::passed(&answer),
+                Err(refusal) => verdict::refused(&call, refusal),
+            }
+        }
+        Ok(answer) => verdict::denied(&call, &answer),
+    }
+}
+
+/// The life of a request up to its answer. Nothing comes between deciding and recording.
+async fn decide(dialect: Dialect, call: &mut Call<'_>) -> Result<Answer<Verified>, Refusal> {
+    let key = credentials::key_of(call.headers)?;
+    let original = dialect.original(call.headers)?;
+    let entrance = call.app.forward_auth.doors.of(call.headers, call.now).await?;
+    call.count(&entrance.caller)?;
+    let key = key_text(call, key, entrance.caller.tenant.has_imports);
+    let ask = VerifyAsk { key: Some(key), ..ask(call.headers, &original, &entrance) };
+    let warm = warm(call, &ask).await?;
+    let decided = call.app.decider.verify(warm, call.now);
+    Ok(call.app.ledger.record_verified(Kind::Check, decided))
+}
+
+fn ask<'a>(
+    headers: &'a HeaderMap,
+    original: &'a Original<'_>,
+    entrance: &'a Entrance,
+) -> VerifyAsk<'a> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    VerifyAsk {
+        caller: Arc::clone(&entrance.caller),
+        reach: Reach::Tenant,
+        key: None,
+        wanted: Use {
+            ip: Some(original.ip),
+            referer: text(http::header::REFERER),
+            source: text(http::header::ORIGIN),
+            permissions: None,
+        },
+        told: Told {
+            method: Some(&original.method),
+            path: Some(RequestPath::new(&original.uri)),
+            ..Told::default()
+        },
+        projects: entrance.project_id.as_deref().into_iter().collect(),
+        limits: SmallVec::new(),
+        cost: Cost::ONE,
+        credits: 1,
+        purpose: Purpose::Spend,
+    }
+}

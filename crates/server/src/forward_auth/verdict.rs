@@ -1,0 +1,93 @@
+//! What the proxy is told: 200 with whose key it was, or the refusal that it hands to the end user.
+
+use http::StatusCode;
+use http::header::{HeaderName, WWW_AUTHENTICATE};
+use tollkeeper_account::Answer;
+use tollkeeper_decide::{Verified, tier_of};
+use tollkeeper_wire as wire;
+
+use crate::http::{Call, Reply, Sheet, code, stand};
+use crate::status::{Refusal, Ruling, TYPE_BASE, shown};
+
+const KEY_ID: HeaderName = HeaderName::from_static("x-tollkeeper-key-id");
+const IDENTITY: HeaderName = HeaderName::from_static("x-tollkeeper-identity");
+const TIER: HeaderName = HeaderName::from_static("x-tollkeeper-tier");
+
+/// The three are there on every success, empty where there is nothing to say: a proxy that copies only what it finds
+/// would otherwise let a client's own pass for ours.
+pub fn passed(answer: &Answer<Verified>) -> Reply {
+    let (made, at) = (answer.made(), answer.at());
+    let key_id = made.key.as_ref().map_or("", |key| &key.record.id);
+    let identity = made.identity().map_or("", |identity| &identity.external_id);
+    let tier = tier_of(made.key.as_deref(), made.identity(), None);
+    let mut sheet = Sheet::new();
+    for (name, value) in [(KEY_ID, key_id), (IDENTITY, identity), (TIER, tier)] {
+        sheet.header(name, |out| write_plain(value, out));
+    }
+    stand(&mut sheet, &Ruling::new(made, at), at);
+    sheet.empty(StatusCode::OK)
+}
+
+pub fn denied(call: &Call<'_>, answer: &Answer<Verified>) -> Reply {
+    let (made, at) = (answer.made(), answer.at());
+    let ruling = Ruling::new(made, at);
+    let status = ruling.status();
+    let first = ruling.violated().next();
+    let mut sheet = Sheet::new();
+    stand(&mut sheet, &ruling, at);
+    challenge(&mut sheet, status);
+    sheet.problem(
+        status,
+        &wire::Denial {
+            kind: format!("{TYPE_BASE}{}", ruling.kind()).into(),
+            title: status.canonical_reason().unwrap_or("Denied").into(),
+            status: status.as_u16().into(),
+            detail: ruling.detail(),
+            code: Some(code(made.verdict)),
+            rule: made.rule.as_ref().map(|rule| shown(&rule.name).into()),
+            limit: first.map(|limit| shown(&limit.name).into()),
+            retry_after_ms: ruling.retry_after_ms(),
+            violated_policies: ruling.violated().map(|limit| shown(&limit.name).into()).collect(),
+            request_id: call.id.as_str().into(),
+        },
+    )
+}
+
+/// There was no decision.
+pub fn refused(call: &Call<'_>, refusal: Refusal) -> Reply {
+    if let Some(internal) = refusal.internal() {
+        tracing::error!(request_id = call.id.as_str(), "{internal}");
+    }
+    let (status, retry_after_s) = (refusal.status(), refusal.retry_after_s());
+    let problem = refusal.into_problem();
+    let mut sheet = Sheet::new();
+    sheet.retry_after(retry_after_s);
+    challenge(&mut sheet, status);
+    sheet.problem(
+        status,
+        &wire::Denial {
+            kind: problem.kind,
+            title: problem.title,
+            status: status.as_u16().into(),
+            detail: problem.detail,
+            code: None,
+            rule: None,
+            limit: None,
+            retry_after_ms: retry_after_s.map(|seconds| seconds * 1_000),
+            violated_policies: Vec::new(),
+            request_id: call.id.as_str().into(),
+        },
+    )
+}
+
+/// HTTP wants every 401 to say how to do better.
+fn challenge(sheet: &mut Sheet, status: StatusCode) {
+    if status == StatusCode::UNAUTHORIZED {
+        sheet.header(WWW_AUTHENTICATE, |out| out.extend_from_slice(b"Bearer"));
+    }
+}
+
+/// Without anything that could end the header or the value: a header that cannot be written would be missing.
+fn write_plain(value: &str, out: &mut Vec<u8>) {
+    out.extend(value.bytes().map(|byte| if byte.is_ascii_graphic() { byte } else { b'?' }));
+}

@@ -1,0 +1,173 @@
+//! `gate.check` and `gate.explain`: one question about a whole request. Each handler is the life of its request.
+
+mod lines;
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+use smallvec::SmallVec;
+use tollkeeper_account::{Answer, Kind};
+use tollkeeper_core::{Cost, Millis, PermissionQuery, RequestPath, Use};
+use tollkeeper_decide::{Purpose, Reach, Told, Verified, VerifyAsk, WarmKey, tier_of};
+use tollkeeper_wire as wire;
+
+use super::call::{Call, permit};
+use super::fields::Standing;
+use super::idempotency::{self, Once};
+use super::reply::{Reply, Sheet};
+use super::verify;
+use crate::status::{Refusal, Ruling};
+
+const CHECK: &str = "/v2/gate.check";
+
+pub async fn check(call: &mut Call<'_>) -> Result<Reply, Refusal> {
+    let mut request: wire::CheckRequest<'_> = call.request()?;
+    upper_case(&mut request);
+    let retried = idempotency::key_of(call.headers)?;
+    let purpose = if request.dry_run { Purpose::Look } else { Purpose::Spend };
+    let ask = ask(call, &request, "check", purpose).await?;
+    let warm = warm(call, &ask).await?;
+    let answer = || {
+        let decided = call.app.decider.verify(warm, call.now);
+        let answer = call.app.ledger.record_verified(Kind::Gate, decided);
+        checked(call, &answer, &ask.told)
+    };
+    match retried {
+        None => Ok(answer()),
+        Some(key) => {
+            let root_key_id = &ask.caller.id;
+            let once = Once { root_key_id, route: CHECK, key, body: call.body, now: call.now };
+            call.app.idempotency.answer(once, answer)
+        }
+    }
+}
+
+pub async fn explain(call: &mut Call<'_>) -> Result<Reply, Refusal> {
+    let request: wire::ExplainRequest<'_> = call.request()?;
+    // Nothing that was counted since could be taken back, so the past is not to be had.
+    let at = request.at.map_or(call.now, Millis).max(call.now);
+    let mut request = request.into_check();
+    upper_case(&mut request);
+    let ask = ask(call, &request, "explain", Purpose::Explain).await?;
+    let warm = warm(call, &ask).await?;
+    let decided = call.app.decider.verify(warm, at);
+    let answer = call.app.ledger.record_verified(Kind::Gate, decided);
+    Ok(explained(call, &answer, &ask.told))
+}
+
+/// A proxy that spells a method its own way must not walk around the rules for it.
+fn upper_case(request: &mut wire::CheckRequest<'_>) {
+    if let Some(method) = &mut request.method
+        && let Cow::Owned(upper) = verify::upper(method)
+    {
+        *method = upper.into();
+    }
+}
+
+async fn ask<'a>(
+    call: &mut Call<'_>,
+    request: &'a wire::CheckRequest<'_>,
+    action: &str,
+    purpose: Purpose,
+) -> Result<VerifyAsk<'a>, Refusal> {
+    let (wanted, limits) = (wanted(request)?, verify::limits(request.ratelimits.as_deref())?);
+    let caller = call.caller().await?;
+    permit(&caller, "gate", "*", action)?;
+    let has_imports = caller.tenant.has_imports;
+    let key = request.key.as_ref().map(|key| verify::key_text(call, key.reveal(), has_imports));
+    Ok(VerifyAsk {
+        caller,
+        reach: Reach::Tenant,
+        key,
+        wanted,
+        told: Told {
+            tier: request.tier.as_deref(),
+            external_id: request.external_id.as_deref(),
+            method: request.method.as_deref(),
+            path: request.path.as_deref().map(RequestPath::new),
+        },
+        projects: SmallVec::new(),
+        limits,
+        // The wire has checked its bounds.
+        cost: request.cost.and_then(Cost::new).unwrap_or(Cost::ONE),
+        credits: request.credits.as_ref().map_or(1, |credits| credits.cost),
+        purpose,
+    })
+}
+
+fn wanted<'a>(request: &'a wire::CheckRequest<'_>) -> Result<Use<'a>, Refusal> {
+    let query = request.permissions.as_deref().map(PermissionQuery::parse).transpose();
+    Ok(Use {
+        ip: request.ip.as_deref().and_then(|ip| ip.parse::<IpAddr>().ok()),
+        referer: request.referer.as_deref(),
+        source: request.source.as_deref(),
+        permissions: query.map_err(Refusal::PermissionQuery)?,
+    })
+}
+
+pub async fn warm(call: &mut Call<'_>, ask: &VerifyAsk<'_>) -> Result<WarmKey, Refusal> {
+    let (app, timing, tally) = (call.app, &mut call.timing, call.app.ledger.page());
+    let mut see = |cache, freshness| timing.note(tally, cache, freshness);
+    Ok(app.decider.warm_key(ask, call.now, &mut see).await?)
+}
+
+/// Where the request stands, in the headers that every front sends. `Retry-After` belongs to the whole of it.
+pub fn stand(sheet: &mut Sheet, ruling: &Ruling<'_>, at: Millis) {
+    let retry_after_s = ruling.retry_after_ms().map(|ms| ms.div_ceil(1_000).max(1));
+    match ruling.tightest() {
+        Some(tightest) => {
+            let standing = Standing::of(&tightest.name, &tightest.outcome, &tightest.limit, at);
+            sheet.standing_until(&standing, retry_after_s);
+        }
+        None => sheet.retry_after(retry_after_s),
+    }
+}
+
+fn checked(call: &Call<'_>, answer: &Answer<Verified>, told: &Told<'_>) -> Reply {
+    let (made, at) = (answer.made(), answer.at());
+    let ruling = Ruling::new(made, at);
+    let mut sheet = Sheet::new();
+    stand(&mut sheet, &ruling, at);
+    sheet.timing(&call.timing);
+    sheet.success(
+        call.id,
+        wire::CheckReply {
+            allowed: made.passed(),
+            code: verify::code(made.verdict),
+            status: ruling.status().as_u16().into(),
+            rule: made.rule.as_ref().map(|rule| (&*rule.name).into()),
+            message: ruling.message().map(Into::into),
+            delay_ms: ruling.delay_ms(),
+            retry_after_ms: ruling.retry_after_ms(),
+            key_id: made.key.as_ref().map(|key| (&*key.record.id).into()),
+            identity: made.identity().map(verify::identity),
+            credits: made.credits.map(|taken| taken.balance),
+            limits: lines::limits(made, told, at),
+            degraded: made.limits.iter().any(|one| one.degraded),
+        },
+    )
+}
+
+fn explained(call: &Call<'_>, answer: &Answer<Verified>, told: &Told<'_>) -> Reply {
+    let (made, at) = (answer.made(), answer.at());
+    let ruling = Ruling::new(made, at);
+    let mut sheet = Sheet::new();
+    stand(&mut sheet, &ruling, at);
+    sheet.timing(&call.timing);
+    sheet.success(
+        call.id,
+        wire::ExplainReply {
+            allowed: made.passed(),
+            code: verify::code(made.verdict),
+            status: ruling.status().as_u16().into(),
+            reason: ruling.detail(),
+            tier: tier_of(made.key.as_deref(), made.identity(), told.tier).into(),
+            rule: made.rule.as_ref().map(|rule| (&*rule.name).into()),
+            delay_ms: ruling.delay_ms(),
+            retry_after_ms: ruling.retry_after_ms(),
+            matched: lines::matched(made),
+            unmatched: lines::unmatched(made),
+            limits: lines::limits(made, told, at),
+        },
+    )
+}

@@ -1,0 +1,141 @@
+//! `rules.*`: a tenant's rules, changed as a whole. A set of ten thousand is read and checked off the threads that answer,
+//! and is in force on this node before its answer leaves.
+
+mod diff;
+
+use bytes::Bytes;
+use tollkeeper_store::{RuleRow, RuleText, Run, StoreError, Thing, Unlisted, Written};
+use tollkeeper_wire as wire;
+
+use super::call::{Call, permit};
+use super::desk::{self, Author, reply};
+use super::reply::Reply;
+use super::route::RuleCall;
+use super::stored::{owned, page_reply, page_rows};
+use crate::rules::{Apply, CheckedRule, read_apply};
+use crate::status::Refusal;
+
+pub async fn handle(which: RuleCall, call: &mut Call<'_>) -> Result<Reply, Refusal> {
+    match which {
+        RuleCall::Apply => apply(call).await,
+        RuleCall::List => list(call).await,
+        RuleCall::Get => get(call).await,
+        RuleCall::Delete => delete(call).await,
+        RuleCall::Rollback => rollback(call).await,
+    }
+}
+
+/// Who asks is known before a body of this size is read, whatever is wrong with it.
+async fn apply(call: &mut Call<'_>) -> Result<Reply, Refusal> {
+    let caller = call.caller().await?;
+    permit(&caller, "rules", "*", "apply")?;
+    let Apply { checked, prune, dry_run } = read(call).await?;
+    let author = Author::new(call, &caller);
+    let unlisted = if prune { Unlisted::Delete } else { Unlisted::Keep };
+    let run = if dry_run { Run::Dry } else { Run::Real };
+    let (rules, notes) = (checked.rules, checked.notes);
+    let done = desk::write(call, |store| async move {
+        let texts = rules.into_iter().map(text_of).collect();
+        let done = store.apply_rules(author.by(), texts, unlisted, run).await?;
+        Ok::<_, StoreError>(Written {
+            value: diff::reply(done.value, notes),
+            revision: done.revision,
+        })
+    })
+    .await?;
+    call.app.rules.reach(&caller.tenant.id, done.version).await;
+    Ok(reply(call, done))
+}
+
+async fn read(call: &Call<'_>) -> Result<Apply, Refusal> {
+    let body = Bytes::copy_from_slice(call.body);
+    let read = call.app.backstage.spawn_blocking(move || read_apply(&body)).await;
+    let read = read.map_err(|error| Refusal::Unexpected(error.to_string()))?;
+    read.map_err(Refusal::Fields)
+}
+
+fn text_of(checked: CheckedRule) -> RuleText {
+    let CheckedRule { rule, text } = checked;
+    RuleText {
+        name: rule.name.to_string(),
+        body: serde_json::Value::Object(text).to_string(),
+        priority: rule.priority,
+        enabled: rule.enabled,
+    }
+}
+
+async fn list(call: &mut Call<'_>) -> Result<Reply, Refusal> {
+    let request: wire::ListRulesRequest<'_> = call.request()?;
+    let caller = call.caller().await?;
+    permit(&caller, "rules", "*", "list")?;
+    let (tenant, cursor) = (caller.tenant.id.clone(), owned(request.cursor.as_ref()));
+    let rows = page_rows(request.limit);
+    let page = desk::read(call, |store| async move {
+        store.list_rules(&tenant, cursor.as_deref(), rows).await
+    })
+    .await?;
+    Ok(page_reply(call, &page, |row| wire::Rule(fields_of(&row.body))))
+}
+
+async fn get(call: &mut Call<'_>) -> Result<Reply, Refusal> {
+    let request: wire::GetRuleRequest<'_> = call.request()?;
+    let caller = call.caller().await?;
+    permit(&caller, "rules", "*", "get")?;
+    let (tenant, name) = (caller.tenant.id.clone(), request.name.to_string());
+    let found = desk::read(call, |store| async move { store.rule(&tenant, &name).await }).await?;
+    let missing = || Refusal::not_found(Thing::Rule, &request.name);
+    Ok(reply(call, shown(found.ok_or_else(missing)?)))
+}
+
+async fn delete(call: &mut Call<'_>) -> Result<Reply, Refusal> {
+    let request: wire::DeleteRuleRequest<'_> = call.request()?;
+    let caller = call.caller().await?;
+    permit(&caller, "rules", "*", "delete")?;
+    let (author, name) = (Author::new(call, &caller), request.name.to_string());
+    let version =
+        desk::write(call, |store| async move { store.delete_rule(author.by(), &name).await })
+            .await?;
+    call.app.rules.reach(&caller.tenant.id, version).await;
+    Ok(reply(call, wire::DeleteRuleReply { version }))
+}
+
+async fn rollback(call: &mut Call<'_>) -> Result<Reply, Refusal> {
+    let request: wire::RollbackRulesRequest = call.request()?;
+    let caller = call.caller().await?;
+    permit(&caller, "rules", "*", "rollback")?;
+    let (author, version) = (Author::new(call, &caller), request.version);
+    let done = desk::write(call, |store| async move {
+        let done = store.roll_rules_back(author.by(), version).await?;
+        let value = diff::reply(done.value, Vec::new());
+        Ok::<_, StoreError>(Written { value, revision: done.revision })
+    })
+    .await?;
+    call.app.rules.reach(&caller.tenant.id, done.version).await;
+    Ok(reply(call, done))
+}
+
+/// What is stored was checked when it was; were it not readable, it would show as empty.
+fn fields_of(body: &str) -> serde_json::Map<String, serde_json::Value> {
+    serde_json::from_str(body).unwrap_or_default()
+}
+
+fn shown(row: RuleRow) -> wire::RuleReply {
+    let rule = fields_of(&row.body);
+    let key_pattern = match rule.get("scope") {
+        Some(serde_json::Value::Array(scopes)) => {
+            let words: Vec<_> = scopes.iter().filter_map(serde_json::Value::as_str).collect();
+            words.join("+")
+        }
+        Some(serde_json::Value::String(scope)) => scope.clone(),
+        _ => String::new(),
+    };
+    wire::RuleReply {
+        rule,
+        key_pattern,
+        rule_id: row.id,
+        version: row.version,
+        created_at: row.created_at.0,
+        updated_at: row.updated_at.map(|at| at.0),
+        created_by: row.created_by,
+    }
+}

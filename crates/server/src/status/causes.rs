@@ -1,0 +1,83 @@
+//! What went wrong deeper down, as a refusal: the engine's errors and the store's. Their own text goes to the log.
+
+use tollkeeper_decide::{OriginError, WarmError};
+use tollkeeper_store::StoreError;
+use tollkeeper_wire::FieldError;
+
+use super::Refusal;
+
+impl From<WarmError> for Refusal {
+    fn from(error: WarmError) -> Self {
+        match error {
+            WarmError::NamespaceMissing(name) => Self::NamespaceMissing(name),
+            WarmError::NamespaceGone(name) => Self::NamespaceGone(name),
+            WarmError::Forbidden { resource, id, action } => {
+                Self::Forbidden { needs: format!("{resource}.{id}.{action}") }
+            }
+            WarmError::LimitUnknown(name) => Self::LimitUnknown(name),
+            WarmError::Origin(error) => error.into(),
+        }
+    }
+}
+
+impl From<OriginError> for Refusal {
+    fn from(error: OriginError) -> Self {
+        match error {
+            OriginError::Spared => Self::KeysFlooded,
+            OriginError::Silent(_) => Self::Unavailable(error.to_string()),
+        }
+    }
+}
+
+impl Refusal {
+    /// What a store's refusal means for whoever asked about this override of this namespace.
+    pub fn of_store(error: &StoreError, namespace: &str, identifier: &str) -> Self {
+        match error {
+            StoreError::NamespaceNotFound => Self::NamespaceMissing(namespace.to_owned()),
+            StoreError::NamespaceGone => Self::NamespaceGone(namespace.to_owned()),
+            StoreError::OverrideNotFound => Self::OverrideMissing(identifier.to_owned()),
+            other => Self::from(other),
+        }
+    }
+}
+
+impl From<&StoreError> for Refusal {
+    fn from(error: &StoreError) -> Self {
+        match error {
+            StoreError::NotFound { what, named } => {
+                Self::NotFound { what: *what, named: named.clone() }
+            }
+            StoreError::Taken { what } => Self::Taken { what: *what },
+            StoreError::Protected => Self::Protected,
+            StoreError::Revoked => {
+                Self::Precondition("This key was revoked for good: create another one.")
+            }
+            StoreError::OperatorKey => Self::Precondition(
+                "The operator's key is the one in the settings: change it there.",
+            ),
+            StoreError::CreditsUnlimited => Self::Fields(vec![FieldError::new(
+                "body",
+                "This key has no limit on credits.",
+                "Set a number of credits first.",
+            )]),
+            StoreError::TooManyRules { count, max } => Self::Fields(vec![FieldError::new(
+                "body.rules",
+                format!("There would be {count} rules in all, and a tenant has at most {max}."),
+                "Delete some, put several limits into one rule, or send `prune`.",
+            )]),
+            StoreError::RulesTooLarge { bytes, max } => Self::Fields(vec![FieldError::new(
+                "body.rules",
+                format!("All rules would take {bytes} bytes, and a tenant's take at most {max}."),
+                "Delete some, or write them shorter.",
+            )]),
+            other if other.is_transient() => Self::Unavailable(chain(other)),
+            other => Self::Unexpected(chain(other)),
+        }
+    }
+}
+
+/// An error and everything below it, for the log.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}

@@ -32,7 +32,7 @@ tollkeeper-bench                     everything
 tollkeeper-bench decide              one limit check in process, against governor
 tollkeeper-bench memory              bytes per live cell
 tollkeeper-bench http [TOLLKEEPER]   ratelimit.limit against a bare hyper server; builds the binary unless given
-tollkeeper-bench verify [PART]       keys.verifyKey; parts: throughput, latency, revocation, flood, restart
+tollkeeper-bench verify [PART]       keys.verifyKey; parts: throughput, latency, revocation, flood, restart, check, apply
 tollkeeper-bench exact [grid]        a fleet on one Redis: what is admitted too much or too little, and calls per decision
 tollkeeper-bench rules               the rules that a request meets, of up to 10,000
 tollkeeper-bench layout              one runtime per core against one runtime over all cores

@@ -1,7 +1,9 @@
-//! `keys.verifyKey`: how fast, how soon a revocation counts, and what floods and restarts cost. Each part prints its own
+//! `keys.verifyKey` and `gate.check`: how fast, how soon a revocation counts, and what floods and restarts cost. Each part prints its own
 //! table and can be run alone.
 
 mod admin;
+mod apply;
+mod check;
 mod flood;
 mod latency;
 mod metrics;
@@ -23,13 +25,22 @@ pub(crate) enum Part {
     Revocation,
     Flood,
     Restart,
+    Check,
+    Apply,
 }
 
 // === impl Part ===
 
 impl Part {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Throughput, Self::Latency, Self::Revocation, Self::Flood, Self::Restart];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Throughput,
+        Self::Latency,
+        Self::Revocation,
+        Self::Flood,
+        Self::Restart,
+        Self::Check,
+        Self::Apply,
+    ];
 }
 
 pub(crate) fn part(name: &str) -> Result<Part, Failure> {
@@ -39,6 +50,8 @@ pub(crate) fn part(name: &str) -> Result<Part, Failure> {
         "revocation" => Ok(Part::Revocation),
         "flood" => Ok(Part::Flood),
         "restart" => Ok(Part::Restart),
+        "check" => Ok(Part::Check),
+        "apply" => Ok(Part::Apply),
         _ => Err(Failure::Usage(USAGE)),
     }
 }
@@ -53,6 +66,8 @@ pub(crate) fn run(parts: &[Part]) -> Result<(), Failure> {
             Part::Revocation => revocation::run(&tollkeeper)?,
             Part::Flood => flood::run(&tollkeeper)?,
             Part::Restart => restart::run(&tollkeeper)?,
+            Part::Check => check::run(&tollkeeper)?,
+            Part::Apply => apply::run(&tollkeeper)?,
         }
         report::note_bystanders(&bystanders)?;
     }

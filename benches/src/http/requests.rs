@@ -40,6 +40,12 @@ impl Requests {
         Self::write_to(scratch, "/v2/keys.verifyKey", bodies, r#""code":"VALID""#)
     }
 
+    /// `gate.check` of one request for each of these keys.
+    pub(crate) fn checks(scratch: &TempDir, keys: &[String]) -> Result<Self, Failure> {
+        let bodies = keys.iter().enumerate().map(|(n, key)| check(n, key)).collect();
+        Self::write_to(scratch, "/v2/gate.check", bodies, r#""allowed":true"#)
+    }
+
     fn write_to(
         scratch: &TempDir,
         path: &'static str,
@@ -85,6 +91,11 @@ pub(crate) fn on_the_wire_as(root_key: &str, path: &str, host: &str, body: &str)
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     )
+}
+
+fn check(n: usize, key: &str) -> String {
+    let host = n % 250;
+    format!(r#"{{"key":"{key}","ip":"10.0.0.{host}","method":"GET","path":"/v1/things/{n}"}}"#)
 }
 
 fn limit(n: u64) -> String {

@@ -73,7 +73,7 @@ pub(super) fn run(tollkeeper: &Path) -> Result<(), Failure> {
 }
 
 /// These requests in turn.
-fn stream(server: &Server, requests: &Requests, per_second: u64, count: u64) -> Stream {
+pub(super) fn stream(server: &Server, requests: &Requests, per_second: u64, count: u64) -> Stream {
     let all = requests.all(server.address());
     let write = move |n: u64| all[usize::try_from(n).unwrap_or(0) % all.len()].clone();
     let (connections, wanted) = (CONNECTIONS, requests.answered);

@@ -239,9 +239,9 @@ impl Get {
         self.with.connection.talk(async |client| {
             let found = client.get_rule(&GetRuleRequest::new(self.name.as_str().into())).await?;
             if self.with.json {
-                output::json(&found)?
+                output::json(&found)?;
             } else {
-                shown::rule(&found)?
+                shown::rule(&found)?;
             }
             Ok(Exit::Done)
         })
@@ -273,9 +273,9 @@ impl Rollback {
         self.with.connection.talk(async |client| {
             let done = client.roll_rules_back(&RollbackRulesRequest::new(self.version)).await?;
             if self.with.json {
-                output::json(&done)?
+                output::json(&done)?;
             } else {
-                shown::applied(&done)?
+                shown::applied(&done)?;
             }
             Ok(Exit::Done)
         })

@@ -85,7 +85,7 @@ impl Decider {
             overflow: Overflow::new(Arc::clone(&cells), shelf, backstage.clone()),
             purse: Purse::new(bank, boot, backstage.clone()),
             keys: Arc::new(Swr::new(KEYS_MAX, KEYS_ABSENT_MAX, lifetime)),
-            identities: Arc::new(Swr::new(RECORDS_MAX, ABSENT_MAX, lifetime)),
+            identities: Arc::new(Swr::new(RECORDS_MAX, KEYS_ABSENT_MAX, lifetime)),
             rules: RuleBooks::new(hasher.clone(), Arc::clone(&counts)),
             counts,
             cells,

@@ -21,6 +21,7 @@ use crate::sharing::Joint;
 use crate::{Decided, Freshness, WarmError};
 use lines::stored_and_asked;
 use lot::Lot;
+use rules::Ruled;
 use subject::Subject;
 
 pub use ask::{AskedLimit, KeyText, Purpose, Reach, Told, VerifyAsk};
@@ -94,12 +95,14 @@ impl Decider {
         };
         let (own, theirs) = (key.as_deref(), named.as_deref());
         let subject = Subject { tenant, key: own, named: theirs, owner };
-        let verdict = subject.judge(&ask.wanted, now);
+        let verdict = subject.judge(&ask.wanted, ask.at.unwrap_or(now));
         let book = self.rules().of(&tenant.id);
         // Why a rule matches is told also where something else refuses.
-        let ruled = (verdict == Verdict::Valid || ask.purpose == Purpose::Explain)
-            .then(|| rules::rule(book.as_deref(), self.hasher(), ask, &subject))
-            .unwrap_or_default();
+        let ruled = if verdict == Verdict::Valid || ask.purpose == Purpose::Explain {
+            rules::rule(book.as_deref(), self.hasher(), ask, &subject)
+        } else {
+            Ruled::default()
+        };
         if verdict != Verdict::Valid || ruled.blocked_by.is_some() {
             let verdict = if verdict == Verdict::Valid { Verdict::Blocked } else { verdict };
             let (blocked_by, reasons) = (ruled.blocked_by, ruled.reasons);

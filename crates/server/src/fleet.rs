@@ -95,8 +95,10 @@ impl Shared {
         let mut bus = self.origin.listen();
         loop {
             match bus.next().await {
-                BusEvent::News(tollkeeper_decide::News::Changed) | BusEvent::Gap => {
+                BusEvent::News(tollkeeper_decide::News::Changed) => self.changed.notify_one(),
+                BusEvent::Gap => {
                     self.changed.notify_one();
+                    self.fleet.missed_news();
                 }
                 BusEvent::News(news) => self.fleet.hear(&news, &hasher),
             }

@@ -129,5 +129,6 @@ fn ask<'a>(
         cost: Cost::ONE,
         credits: 1,
         purpose: Purpose::Spend,
+        at: None,
     }
 }

@@ -13,24 +13,15 @@ use crate::clock::Clock;
 use crate::status::chain;
 
 const WRITE: Duration = Duration::from_secs(5);
-/// As long as minutes of usage are kept.
-const KEPT_MS: u64 = 40 * 86_400_000;
-/// One look for what is too old in so many writes: an hour.
-const FORGET_EVERY: u64 = 720;
 
 /// Runs until dropped. What cannot be written is counted again.
 pub async fn keep(decider: Arc<Decider>, store: Store, clock: Clock) {
     let mut beats = interval(WRITE);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut failing = false;
-    for beat in 0_u64.. {
+    loop {
         beats.tick().await;
-        let now = clock.now();
-        let mut written = write(&decider, &store, now).await;
-        if written.is_ok() && beat.is_multiple_of(FORGET_EVERY) {
-            let oldest = Millis(now.0.saturating_sub(KEPT_MS));
-            written = store.forget_limit_stats(oldest).await.map(drop);
-        }
+        let written = write(&decider, &store, clock.now()).await;
         match &written {
             Err(error) if !failing => {
                 tracing::error!("statistics of limits could not be written: {}", chain(error));

@@ -14,6 +14,8 @@ use crate::clock::Clock;
 use crate::http::REMEMBERED_MS;
 
 const DAY_MS: u64 = 86_400_000;
+/// As far back as counts of limits by the minute are asked for.
+const STATS_KEPT_MS: u64 = 31 * DAY_MS;
 
 /// One part of the table per beat; the whole table in ten seconds.
 const SWEEP_BEAT: Duration = Duration::from_millis(100);
@@ -91,6 +93,9 @@ async fn forget(store: &Store, clock: &Clock) {
         let day_ago = Millis(clock.now().0.saturating_sub(DAY_MS));
         let outcome = store.trim_outbox(day_ago).await;
         report("changes that all nodes know could not be forgotten", &outcome, &mut failing);
+        let month_ago = Millis(clock.now().0.saturating_sub(STATS_KEPT_MS));
+        let outcome = store.forget_limit_stats(month_ago).await;
+        report("old counts of limits could not be forgotten", &outcome, &mut failing);
         let outcome = store.forget_ended_leases(day_ago).await;
         report("credit leases of ended processes could not be forgotten", &outcome, &mut failing);
     }

@@ -56,7 +56,8 @@ impl Whole {
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     clippy::cast_precision_loss,
-    reason = "what was rounded is checked to be what was given"
+    clippy::float_cmp,
+    reason = "what was rounded is checked to be exactly what was given"
 )]
 pub fn thousandths(number: &Number) -> Option<u64> {
     if let Some(whole) = number.as_u64() {

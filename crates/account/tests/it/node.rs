@@ -196,6 +196,7 @@ impl Node {
             cost: Cost::ONE,
             credits,
             purpose: Purpose::Spend,
+            at: None,
         };
         let warm = self.runtime.block_on(self.decider.warm_key(&ask, NOW, &mut |_, _| ())).unwrap();
         self.decider.verify(warm, NOW)

@@ -42,8 +42,8 @@ impl Read for Counted<'_> {
 struct Nodes<'l>(&'l Rc<Cell<usize>>);
 
 impl Nodes<'_> {
-    fn plain<E>(self, value: impl Into<Value>) -> Result<Node, E> {
-        Ok(Node { line: self.0.get(), kind: Kind::Plain(value.into()) })
+    fn plain(self, value: impl Into<Value>) -> Node {
+        Node { line: self.0.get(), kind: Kind::Plain(value.into()) }
     }
 }
 
@@ -63,27 +63,27 @@ impl<'de> Visitor<'de> for Nodes<'_> {
     }
 
     fn visit_unit<E: Error>(self) -> Result<Node, E> {
-        self.plain(Value::Null)
+        Ok(self.plain(Value::Null))
     }
 
     fn visit_bool<E: Error>(self, flag: bool) -> Result<Node, E> {
-        self.plain(flag)
+        Ok(self.plain(flag))
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Node, E> {
-        self.plain(number)
+        Ok(self.plain(number))
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<Node, E> {
-        self.plain(number)
+        Ok(self.plain(number))
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Node, E> {
-        self.plain(Number::from_f64(number).map_or(Value::Null, Value::Number))
+        Ok(self.plain(Number::from_f64(number).map_or(Value::Null, Value::Number)))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Node, E> {
-        self.plain(text)
+        Ok(self.plain(text))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Node, A::Error> {

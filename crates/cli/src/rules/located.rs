@@ -1,6 +1,7 @@
 //! A file as one JSON value, beside the line of everything in it. Whatever the format, a place is named as in a body.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
@@ -57,7 +58,8 @@ impl Node {
             Kind::List(entries) => {
                 let mut list = Vec::with_capacity(entries.len());
                 for (at, entry) in entries.into_iter().enumerate() {
-                    place.push_str(&format!("[{at}]"));
+                    // Writing to a String cannot fail.
+                    let _ = write!(place, "[{at}]");
                     list.push(entry.spread(place, lines)?);
                     place.truncate(outer);
                 }
@@ -113,6 +115,6 @@ impl Broken {
 
 /// The line, from 1 on, that holds this byte.
 pub(super) fn line_at(text: &str, byte: usize) -> usize {
-    let end = byte.min(text.len());
-    text.as_bytes()[..end].iter().filter(|byte| **byte == b'\n').count() + 1
+    let before = text.bytes().take(byte);
+    before.filter(|byte| *byte == b'\n').count() + 1
 }

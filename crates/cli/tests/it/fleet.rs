@@ -1,10 +1,14 @@
 //! Several real nodes on one real Redis: limits are one for all of them, whatever goes wrong.
 
+mod cut_off;
 mod exact;
+mod lost_history;
 mod modes_of_counting;
+mod odd_answers;
 mod outage;
 mod schema;
 mod servers;
+mod slow_redis;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

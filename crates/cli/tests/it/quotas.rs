@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::program::Program;
 use crate::rules::{Home, on_both};
-use crate::time::eventually;
+use crate::time::{eventually, now};
 use crate::world::{Client, keys};
 
 on_both! {
@@ -126,4 +126,34 @@ fn the_commands_do_the_same(home: &Home) {
     assert!(run(&["quotas", "unblock", "ann"]).stdout.contains("blocked=false"));
     assert!(run(&["quotas", "get", "ann"]).stdout.contains("external_id=ann"));
     assert_eq!(run(&["quotas", "get", "nobody"]).code, Some(4));
+}
+
+#[test]
+fn a_blocked_identity_is_refused_on_every_node_within_a_second_or_so() {
+    let nodes = crate::rules::nodes::Nodes::two();
+    let (mut first, mut second) = (nodes.client(0), nodes.client(1));
+    let api = first.data("apis.createApi", &json!({"name": "shop"}))["apiId"].clone();
+    let key =
+        first.data("keys.createKey", &json!({"apiId": api, "externalId": "ann"}))["key"].clone();
+    let by_key =
+        |client: &mut Client| client.data("keys.verifyKey", &json!({"key": key}))["code"].clone();
+    let by_name = |client: &mut Client| {
+        client.data("gate.check", &json!({"externalId": "ann"}))["code"].clone()
+    };
+    for client in [&mut first, &mut second] {
+        assert_eq!((by_key(client), by_name(client)), (json!("VALID"), json!("VALID")));
+    }
+    first.data("quotas.block", &json!({"externalId": "ann", "reason": "unpaid"}));
+    let blocked = now();
+    assert_eq!((by_key(&mut first), by_name(&mut first)), (json!("BLOCKED"), json!("BLOCKED")));
+    eventually("the other node refuses", || {
+        by_key(&mut second) == "BLOCKED" && by_name(&mut second) == "BLOCKED"
+    });
+    let took = blocked.elapsed();
+    eprintln!("refused on the other node {took:?} after the answer");
+    assert!(took.as_secs() < 5, "{took:?}");
+    second.data("quotas.unblock", &json!({"externalId": "ann"}));
+    eventually("both let it pass", || {
+        by_key(&mut first) == "VALID" && by_key(&mut second) == "VALID"
+    });
 }

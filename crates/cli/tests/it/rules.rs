@@ -25,7 +25,7 @@ pub(crate) use on_both;
 mod applying;
 mod commands;
 mod many;
-mod nodes;
+pub(crate) mod nodes;
 mod refusals;
 
 use std::ops::Deref;

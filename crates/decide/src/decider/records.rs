@@ -100,10 +100,8 @@ impl Decider {
             }) as _
         };
         let owned = || NamespaceKey::new(tenant, external_id);
-        // Anybody who calls an API may be named here: what is not there is charged like a guessed key.
-        let budget = Some(&self.key_loads);
-        let (found, freshness) =
-            self.read(&self.identities, &key, owned, now, budget, load).await?;
+        // No budget: names come from the API's own side, and most of them may well be nobody that is stored.
+        let (found, freshness) = self.read(&self.identities, &key, owned, now, None, load).await?;
         see(CacheName::Identity, freshness);
         Ok(found)
     }

@@ -8,6 +8,10 @@ const WINDOW_MS: u64 = 500;
 /// Fewer calls than this say nothing.
 const CALLS_MIN: u32 = 20;
 
+/// Where fewer ask than that: so long without one answer to at least so many calls.
+const SILENT_MS: u64 = 1_000;
+const SILENT_CALLS_MIN: u32 = 4;
+
 /// A server without a connection for so long is away, however few calls there were.
 const DOWN_MS: u64 = 250;
 
@@ -16,6 +20,8 @@ pub(super) struct Breaker {
     since: Millis,
     calls: u32,
     failed: u32,
+    /// Since when no call was answered, and how many were not.
+    silent: Option<(Millis, u32)>,
     down_since: Option<Millis>,
     open: bool,
 }
@@ -35,8 +41,17 @@ impl Breaker {
         }
         self.calls += 1;
         self.failed += u32::from(!answered);
+        opens |= !answered && self.is_silent(now) && !self.open;
+        self.silent = self.silent.filter(|_| !answered);
         self.open |= opens;
         opens
+    }
+
+    /// Counts one more call without an answer.
+    fn is_silent(&mut self, now: Millis) -> bool {
+        let (since, calls) = self.silent.get_or_insert((now, 0));
+        *calls = calls.saturating_add(1);
+        *calls >= SILENT_CALLS_MIN && now.since(*since) >= SILENT_MS
     }
 
     /// A question that had all the time in the world was not answered. True when that opened it.
@@ -91,8 +106,16 @@ mod tests {
     }
 
     #[test]
-    fn a_few_calls_say_nothing() {
-        assert!(!fed((0..5_000).step_by(100).map(|at| (at, false))).is_open());
+    fn a_few_calls_say_nothing_while_one_of_them_is_answered_now_and_then() {
+        assert!(!fed((0..5_000).step_by(100).map(|at| (at, at % 900 == 0))).is_open());
+        assert!(!fed((0..900).step_by(100).map(|at| (at, false))).is_open());
+        assert!(!fed([0, 2_000, 4_000].into_iter().map(|at| (at, false))).is_open());
+    }
+
+    #[test]
+    fn a_second_without_a_single_answer_opens_it_however_few_ask() {
+        assert!(fed((0..2_000).step_by(250).map(|at| (at, false))).is_open());
+        assert!(fed((0..10_000).step_by(2_000).map(|at| (at, false))).is_open());
     }
 
     #[test]

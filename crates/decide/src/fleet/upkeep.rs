@@ -133,6 +133,11 @@ impl Fleet {
         }
     }
 
+    /// News may have been lost: one of them may have been of a reset.
+    pub fn missed_news(&self) {
+        self.table.doubt_refusals();
+    }
+
     /// Counters were set back: what is remembered of them is void, and leases return.
     fn forget(self: &Arc<Self>, scope: &crate::Scope, identifier: Option<&str>) {
         let errands = self.table.forget_where(self.now(), |name| {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tollkeeper_core::{Cost, Limit, RequestPath, Sharing, Use};
+use tollkeeper_core::{Cost, Limit, Millis, RequestPath, Sharing, Use};
 
 use crate::loaded_key::LoadedKey;
 use crate::ports::{KeyHash, RootKey};
@@ -23,6 +23,8 @@ pub struct VerifyAsk<'a> {
     pub cost: Cost,
     pub credits: u64,
     pub purpose: Purpose,
+    /// The moment that the key is judged for, where it is another one than now.
+    pub at: Option<Millis>,
 }
 
 /// Which keys a caller may ask about.

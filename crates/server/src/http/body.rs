@@ -20,6 +20,11 @@ const BODY_PATIENCE: Duration = Duration::from_secs(10);
 /// A large body's place among those at once; it is given back with the request.
 pub type Room = Option<SemaphorePermit<'static>>;
 
+/// Where a route takes more than usual: is this more, or of unknown size?
+pub fn may_be_large(body: &Incoming, max: usize) -> bool {
+    max > BODY_MAX && body.size_hint().exact().is_none_or(|size| size > BODY_MAX as u64)
+}
+
 pub async fn read(mut body: Incoming, max: usize) -> Result<(Bytes, Room), Refusal> {
     let declared = body.size_hint().lower();
     if declared > max as u64 {

@@ -49,6 +49,7 @@ pub async fn explain(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let mut request = request.into_check();
     upper_case(&mut request);
     let ask = ask(call, &request, "explain", Purpose::Explain).await?;
+    let ask = VerifyAsk { at: Some(at), ..ask };
     let warm = warm(call, &ask).await?;
     let decided = call.app.decider.verify(warm, at);
     let answer = call.app.ledger.record_verified(Kind::Gate, decided);
@@ -92,6 +93,7 @@ async fn ask<'a>(
         cost: request.cost.and_then(Cost::new).unwrap_or(Cost::ONE),
         credits: request.credits.as_ref().map_or(1, |credits| credits.cost),
         purpose,
+        at: None,
     })
 }
 

@@ -43,7 +43,7 @@ async fn set(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let (author, name) = (Author::new(call, &caller), request.external_id.to_string());
     let number = |given: wire::Patch<u64>| patch(given, |number| number);
     let change = QuotaPatch {
-        tier: patch(request.tier, |tier| tier.into_owned()),
+        tier: patch(request.tier, wire::Text::into_owned),
         per_second: number(request.per_second),
         per_minute: number(request.per_minute),
         per_hour: number(request.per_hour),

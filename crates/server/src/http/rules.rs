@@ -4,7 +4,11 @@
 mod diff;
 
 use bytes::Bytes;
-use tollkeeper_store::{RuleRow, RuleText, Run, StoreError, Thing, Unlisted, Written};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
+use tollkeeper_store::{
+    RuleRow, RuleText, RulesApplied, Run, StoreError, Thing, Unlisted, Written,
+};
 use tollkeeper_wire as wire;
 
 use super::call::{Call, permit};
@@ -37,14 +41,17 @@ async fn apply(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let done = desk::write(call, |store| async move {
         let texts = rules.into_iter().map(text_of).collect();
         let done = store.apply_rules(author.by(), texts, unlisted, run).await?;
-        Ok::<_, StoreError>(Written {
-            value: diff::reply(done.value, notes),
-            revision: done.revision,
-        })
+        let value = Told::new(done.value, notes);
+        Ok::<_, StoreError>(Written { value, revision: done.revision })
     })
     .await?;
-    call.app.rules.reach(&caller.tenant.id, done.version).await;
-    Ok(reply(call, done))
+    done.reply(call, &caller.tenant.id).await
+}
+
+/// What changed, as text: that of ten thousand rules is written where nobody waits behind it.
+struct Told {
+    version: u64,
+    text: serde_json::Result<Box<RawValue>>,
 }
 
 async fn read(call: &Call<'_>) -> Result<Apply, Refusal> {
@@ -58,7 +65,7 @@ fn text_of(checked: CheckedRule) -> RuleText {
     let CheckedRule { rule, text } = checked;
     RuleText {
         name: rule.name.to_string(),
-        body: serde_json::Value::Object(text).to_string(),
+        body: Value::Object(text).to_string(),
         priority: rule.priority,
         enabled: rule.enabled,
     }
@@ -106,27 +113,26 @@ async fn rollback(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let (author, version) = (Author::new(call, &caller), request.version);
     let done = desk::write(call, |store| async move {
         let done = store.roll_rules_back(author.by(), version).await?;
-        let value = diff::reply(done.value, Vec::new());
+        let value = Told::new(done.value, Vec::new());
         Ok::<_, StoreError>(Written { value, revision: done.revision })
     })
     .await?;
-    call.app.rules.reach(&caller.tenant.id, done.version).await;
-    Ok(reply(call, done))
+    done.reply(call, &caller.tenant.id).await
 }
 
 /// What is stored was checked when it was; were it not readable, it would show as empty.
-fn fields_of(body: &str) -> serde_json::Map<String, serde_json::Value> {
+fn fields_of(body: &str) -> Map<String, Value> {
     serde_json::from_str(body).unwrap_or_default()
 }
 
 fn shown(row: RuleRow) -> wire::RuleReply {
     let rule = fields_of(&row.body);
     let key_pattern = match rule.get("scope") {
-        Some(serde_json::Value::Array(scopes)) => {
-            let words: Vec<_> = scopes.iter().filter_map(serde_json::Value::as_str).collect();
+        Some(Value::Array(scopes)) => {
+            let words: Vec<_> = scopes.iter().filter_map(Value::as_str).collect();
             words.join("+")
         }
-        Some(serde_json::Value::String(scope)) => scope.clone(),
+        Some(Value::String(scope)) => scope.clone(),
         _ => String::new(),
     };
     wire::RuleReply {
@@ -137,5 +143,21 @@ fn shown(row: RuleRow) -> wire::RuleReply {
         created_at: row.created_at.0,
         updated_at: row.updated_at.map(|at| at.0),
         created_by: row.created_by,
+    }
+}
+
+// === impl Told ===
+
+impl Told {
+    fn new(applied: RulesApplied, notes: Vec<String>) -> Self {
+        let version = applied.version;
+        Self { version, text: to_raw_value(&diff::reply(applied, notes)) }
+    }
+
+    /// Once the rules are in force on this node.
+    async fn reply(self, call: &Call<'_>, tenant_id: &str) -> Result<Reply, Refusal> {
+        call.app.rules.reach(tenant_id, self.version).await;
+        let text = self.text.map_err(|error| Refusal::Unexpected(error.to_string()))?;
+        Ok(reply(call, text))
     }
 }

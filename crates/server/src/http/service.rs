@@ -73,6 +73,10 @@ async fn dispatch(
         }
         _ => {}
     }
+    if body::may_be_large(&body, route.body_max) {
+        // Read for nobody who is not let in: it takes room that others need.
+        Box::pin(Call::new(app, &head.headers, &[], id, Stamp::now()).caller()).await?;
+    }
     let (body, _room): (Bytes, _) = body::read(body, route.body_max).await?;
     // The moment the request is whole: what comes before it is the network's time, not ours.
     let start = Stamp::now();

@@ -44,6 +44,7 @@ pub async fn verify(call: &mut Call<'_>) -> Result<Reply, Refusal> {
         cost: Cost::ONE,
         credits: request.credits.as_ref().map_or(1, |credits| credits.cost),
         purpose: Purpose::Spend,
+        at: None,
     };
     let (app, timing, tally) = (call.app, &mut call.timing, call.app.ledger.page());
     let mut see = |cache, freshness| timing.note(tally, cache, freshness);
@@ -64,10 +65,10 @@ pub async fn verify(call: &mut Call<'_>) -> Result<Reply, Refusal> {
 
 /// Rules write methods in upper case; people who fill in a field by hand do not always.
 pub fn upper(method: &str) -> Cow<'_, str> {
-    match method.bytes().any(|byte| byte.is_ascii_lowercase()) {
-        true => method.to_ascii_uppercase().into(),
-        false => method.into(),
+    if method.bytes().any(|byte| byte.is_ascii_lowercase()) {
+        return method.to_ascii_uppercase().into();
     }
+    method.into()
 }
 
 /// The text is hashed here and goes no further.

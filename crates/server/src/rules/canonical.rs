@@ -2,7 +2,7 @@
 //! ranges are written one way. Two texts differ exactly when something about the rule does.
 
 use serde_json::{Map, Value, json};
-use tollkeeper_core::{Action, Rule, RuleResponse};
+use tollkeeper_core::{Action, PathPattern, Rule, RuleResponse};
 
 use super::limits::{Counting, One};
 use super::reading::Reading;
@@ -20,7 +20,7 @@ pub(super) fn canonical(
     put("enabled", json!(rule.enabled));
     let scopes: Vec<_> = rule.scope.as_slice().iter().map(|scope| scope.word()).collect();
     put("scope", if let [one] = scopes[..] { json!(one) } else { json!(scopes) });
-    let endpoints: Vec<_> = rule.endpoints.iter().map(|pattern| pattern.as_str()).collect();
+    let endpoints: Vec<_> = rule.endpoints.iter().map(PathPattern::as_str).collect();
     let ranges: Vec<_> = rule.ip_ranges.iter().map(ToString::to_string).collect();
     for (name, list) in [
         ("tiers", json!(rule.tiers)),

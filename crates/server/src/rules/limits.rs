@@ -58,7 +58,7 @@ impl Counting {
                 let message = format!("Another limit of the rule is named {:?} too.", one.name);
                 reading.fault(&format!(".limits[{at}]"), message, NAME_FIX);
             }
-            counting.note(&one, reading);
+            one.note(reading);
             counting.each.push(one);
         }
         complete.then_some(counting)
@@ -101,19 +101,24 @@ impl Counting {
             _ => Limit::sliding_window(quota, window.width()?),
         })
     }
+}
 
-    fn note(&self, one: &One, reading: &mut Reading<'_>) {
-        let name = reading.text("name").unwrap_or_default();
-        if one.quota == 0 {
-            let effect = match reading.text("action") {
-                Some("log_only") => "every request that matches is reported as over it",
-                _ => "it blocks every request that matches, as the action `block` would",
-            };
-            reading.notes.push(format!(
-                "Rule {name:?}: limit {:?} is 0 and admits nothing: {effect}.",
-                one.name
-            ));
+// === impl One ===
+
+impl One {
+    /// Says what a limit of nothing does.
+    fn note(&self, reading: &mut Reading<'_>) {
+        if self.quota > 0 {
+            return;
         }
+        let effect = match reading.text("action") {
+            Some("log_only") => "every request that matches is reported as over it",
+            _ => "it blocks every request that matches, as the action `block` would",
+        };
+        let (rule, name) = (reading.text("name").unwrap_or_default(), &self.name);
+        reading
+            .notes
+            .push(format!("Rule {rule:?}: limit {name:?} is 0 and admits nothing: {effect}."));
     }
 }
 

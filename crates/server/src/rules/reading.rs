@@ -100,25 +100,20 @@ impl<'r> Reading<'r> {
     }
 
     fn endpoints(&mut self) -> Option<Vec<PathPattern>> {
-        let mut patterns = Some(Vec::new());
-        for (at, text) in self.list("endpoints").iter().enumerate() {
+        let given = self.list("endpoints");
+        let mut patterns = Vec::with_capacity(given.len());
+        for (at, text) in given.iter().enumerate() {
             match text.as_str().map(PathPattern::parse) {
-                Some(Ok(pattern)) => {
-                    patterns = patterns.map(|mut all| {
-                        all.push(pattern);
-                        all
-                    })
-                }
+                Some(Ok(pattern)) => patterns.push(pattern),
                 Some(Err(reason)) => {
                     let message = format!("Is not a pattern: {reason}.");
                     let fix = "Write it like `/api/v1/*`, `/users/{id}` or `/files/**`.";
                     self.fault(&format!(".endpoints[{at}]"), message, fix);
-                    patterns = None;
                 }
-                None => patterns = None,
+                None => {}
             }
         }
-        patterns
+        (patterns.len() == given.len()).then_some(patterns)
     }
 
     fn action(&self) -> Option<Action> {

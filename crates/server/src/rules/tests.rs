@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use serde_json::{Value, json};
-use tollkeeper_core::{Action, Algorithm, Limit, Quota, Width, Window};
+use tollkeeper_core::{Action, Algorithm, Limit, Quota, Throttle, Width, Window};
 
 use super::*;
 
@@ -230,4 +230,92 @@ fn no_body_however_odd_is_half_read() {
     {
         assert!(read_stored(list).is_err(), "{list}");
     }
+}
+
+#[test]
+fn whatever_stands_in_a_field_is_refused_or_means_one_thing() {
+    let odd = [
+        json!(null),
+        json!(true),
+        json!(false),
+        json!(0),
+        json!(1),
+        json!(-1),
+        json!(2.5),
+        json!(1e300),
+        json!(u64::MAX),
+        json!(1_u64 << 53),
+        json!(""),
+        json!("a"),
+        json!("1m"),
+        json!("1mo"),
+        json!("user"),
+        json!("endpoint"),
+        json!("throttle"),
+        json!("\u{0}"),
+        json!("é".repeat(600)),
+        json!([]),
+        json!([[]]),
+        json!(["a"]),
+        json!(["user", "user"]),
+        json!(["/**/**/**/**/**"]),
+        json!(["10.0.0.0/8"]),
+        json!({}),
+        json!({"status": 429}),
+        json!([{"limit": 1, "window": "1mo"}]),
+        json!([{"limit": 1, "window": "3660d"}]),
+        json!([{"limit": 1, "window": "99999999999999999999d"}]),
+        json!([{"limit": 1_u64 << 53, "window": 1000}]),
+    ];
+    let fields = [
+        "name",
+        "scope",
+        "tiers",
+        "endpoints",
+        "methods",
+        "ipRanges",
+        "projects",
+        "limits",
+        "algorithm",
+        "burst",
+        "refillRate",
+        "action",
+        "maxDelayMs",
+        "response",
+        "adapt",
+        "consistency",
+        "onOutage",
+        "priority",
+        "enabled",
+        "unknown",
+    ];
+    let bases = [
+        one(json!({})),
+        one(json!({"action": "throttle", "maxDelayMs": 5, "refillRate": 0.5})),
+        one(json!({"algorithm": "token_bucket", "burst": 3})),
+        one(json!({"algorithm": "fixed_window", "limits": [{"limit": 1, "window": "1mo"}]})),
+        json!({"name": "r", "scope": "ip", "action": "block"}),
+    ];
+    let mut accepted = 0;
+    for (base, field) in bases.iter().flat_map(|base| fields.map(|field| (base, field))) {
+        for value in &odd {
+            let mut rule = base.clone();
+            rule[field] = value.clone();
+            let Ok(read) = check_file(&json!({"rules": [rule]})) else { continue };
+            accepted += 1;
+            let text = Value::Object(read.rules[0].text.clone());
+            let again = checked(&json!([text]));
+            assert_eq!(Value::Object(again.rules[0].text.clone()), text, "{field} {value}");
+            assert!(read_stored(&json!([text]).to_string()).is_ok(), "{field} {value}");
+            let rule = &read.rules[0].rule;
+            let throttles = match rule.action {
+                Action::Throttle { max_delay_ms } => {
+                    rule.limits.iter().all(|one| Throttle::new(one.limit, max_delay_ms).is_some())
+                }
+                _ => true,
+            };
+            assert!(throttles, "{field} {value}");
+        }
+    }
+    assert!(accepted > 100, "{accepted}");
 }

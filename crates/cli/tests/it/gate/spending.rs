@@ -165,3 +165,14 @@ fn an_explanation_can_be_had_for_later() {
     assert_eq!(verdict(&later), ("VALID", 200));
     assert_eq!(verdict(&check(&mut client, &ask)), ("RATE_LIMITED", 429), "the counter stays");
 }
+
+#[test]
+fn a_key_is_judged_for_the_moment_that_an_explanation_is_asked_for() {
+    let world = World::new();
+    let mut client = world.client();
+    let api = project(&mut client);
+    let (_, text) = key(&mut client, &api, json!({"expires": 4_000_000_000_000_u64}));
+    let at = |moment: u64| json!({"key": text, "at": moment});
+    assert_eq!(verdict(&explain(&mut client, &at(3_999_999_999_999))), ("VALID", 200));
+    assert_eq!(verdict(&explain(&mut client, &at(4_000_000_000_000))), ("EXPIRED", 401));
+}

@@ -28,7 +28,9 @@ fn ten_thousand_rules_are_applied_changed_and_brought_back_while_others_are_serv
         });
         let mut client = home.client();
         let mut changed = set.clone();
-        changed.iter_mut().for_each(|rule| rule["limits"][0]["limit"] = json!(6));
+        for rule in &mut changed {
+            rule["limits"][0]["limit"] = json!(6);
+        }
         let mut timed = |what: &str, method: &str, body: &serde_json::Value| {
             let begun = now();
             let reply = client.data(method, body);

@@ -8,14 +8,14 @@ use super::{rule, rules};
 use crate::time::{eventually, now};
 use crate::world::{Client, start};
 
-struct Nodes {
+pub(crate) struct Nodes {
     postgres: &'static Postgres,
     database: Database,
     all: Vec<(Tollkeeper, TempDir)>,
 }
 
 impl Nodes {
-    fn two() -> Self {
+    pub(crate) fn two() -> Self {
         let postgres = Postgres::shared().expect("a server");
         let database = postgres.database().expect("a database");
         let node = |_| {
@@ -30,7 +30,7 @@ impl Nodes {
         Self { postgres, database, all }
     }
 
-    fn client(&self, at: usize) -> Client {
+    pub(crate) fn client(&self, at: usize) -> Client {
         let node = &self.all[at].0;
         Client::new(node.url(), self.all[0].0.root_key())
     }
@@ -60,6 +60,32 @@ fn an_apply_on_one_node_is_in_force_on_the_other_within_a_second_or_so() {
         eprintln!("{what} were in force on the other node {took:?} after the answer");
         assert!(took.as_secs() < 5, "{what}: {took:?}");
     }
+}
+
+#[test]
+fn a_rule_that_blocks_on_one_node_blocks_on_the_other() {
+    let nodes = Nodes::two();
+    let block =
+        json!({"name": "gone", "scope": "ip", "action": "block", "ipRanges": ["192.0.2.0/24"]});
+    let ask = json!({"externalId": "ann", "ip": "192.0.2.9"});
+    let mut clients = [nodes.client(0), nodes.client(1)];
+    for client in &mut clients {
+        assert_eq!(client.data("gate.check", &ask)["allowed"], true);
+    }
+    clients[0].data("rules.apply", &json!({"rules": [block]}));
+    assert_eq!(
+        clients[0].data("gate.check", &ask)["code"],
+        "BLOCKED",
+        "at once where it was applied"
+    );
+    eventually("the other node blocks", || {
+        clients[1].data("gate.check", &ask)["code"] == "BLOCKED"
+    });
+    clients[1].data("rules.delete", &json!({"name": "gone"}));
+    assert_eq!(clients[1].data("gate.check", &ask)["allowed"], true);
+    eventually("the first node lets it pass", || {
+        clients[0].data("gate.check", &ask)["allowed"] == true
+    });
 }
 
 #[test]

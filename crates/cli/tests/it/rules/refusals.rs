@@ -108,5 +108,13 @@ fn who_may_not_apply_is_told_before_the_body_is_read() {
     let mut reader = crate::world::Client::new(home.server.url(), key["key"].as_str().unwrap());
     let refused = reader.post_bytes("rules.apply", b"{ this is no JSON").expect("an answer");
     assert_eq!(refused.status(), 403);
-    assert!(reader.post("rules.list", &json!({})).status() == 200);
+    assert_eq!(reader.post("rules.list", &json!({})).status(), 200);
+    let large = format!("{{\"rules\":[]{}}}", " ".repeat(3 << 20));
+    let mut stranger = crate::world::Client::new(home.server.url(), "tk_root_nobody_has_this_key");
+    let refused = stranger.post_bytes("rules.apply", large.as_bytes()).expect("an answer");
+    assert_eq!(refused.status(), 401);
+    assert_eq!(
+        operator.post_bytes("rules.apply", large.as_bytes()).expect("an answer").status(),
+        200
+    );
 }

@@ -148,7 +148,17 @@ impl<W> LeaseTable<W> {
         }
     }
 
-    /// The same for all cells that `which` covers; what they hold goes back.
+    /// News may have been missed: what is remembered as refused is asked for once more. What was heard stays, for a
+    /// share of it is all that there is should the origin go away.
+    pub fn doubt_refusals(&self) {
+        for shard in &self.shards {
+            for cell in lock(shard).values_mut() {
+                (cell.again_at, cell.refusals) = (Millis(0), 0);
+            }
+        }
+    }
+
+    /// What is known of all cells that `which` covers is void; what they hold goes back.
     pub fn forget_where(&self, now: Millis, which: impl Fn(&CellName) -> bool) -> Vec<Errand> {
         let mut errands = Vec::new();
         for shard in &self.shards {

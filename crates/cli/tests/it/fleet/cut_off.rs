@@ -1,0 +1,138 @@
+//! Some nodes are cut off from Redis, or only from what it says: they go on with what they hold and then with their share,
+//! and nothing that Redis heard counts twice.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tempfile::TempDir;
+use tollkeeper_testkit::{Fault, FaultProxy, RedisServer, Tollkeeper};
+
+use super::{Asked, admitted, body, clients, drive, heard, one};
+use crate::time::{eventually, now, pause};
+use crate::world::{Client, LONG_MS, side_by_side, start};
+
+/// Each with its own way to the one Redis.
+struct Ways {
+    redis: RedisServer,
+    proxies: Vec<FaultProxy>,
+    nodes: Vec<(Tollkeeper, TempDir)>,
+}
+
+// === impl Ways ===
+
+impl Ways {
+    fn of(nodes: usize) -> Self {
+        let redis = RedisServer::start().expect("a Redis");
+        let proxy = |_| FaultProxy::start(redis.port()).expect("a proxy");
+        let proxies: Vec<FaultProxy> = (0..nodes).map(proxy).collect();
+        let nodes = side_by_side(nodes, |at| {
+            let folder = tempfile::tempdir().expect("a folder");
+            (node(folder.path(), &proxies[at]), folder)
+        });
+        Self { redis, proxies, nodes }
+    }
+}
+
+fn node(folder: &std::path::Path, proxy: &FaultProxy) -> Tollkeeper {
+    let url = format!("redis://{}", proxy.address());
+    start(folder, &[("TOLLKEEPER_REDIS_URL", &url)]).expect("the node starts")
+}
+
+fn asked(identifier: &str, limit: u64) -> Asked {
+    Asked { body: body(identifier, limit, LONG_MS, "fixed_window"), cost: 1 }
+}
+
+#[test]
+fn nodes_that_are_cut_off_admit_their_share_and_no_more() {
+    const LIMIT: u64 = 300;
+    let ways = Ways::of(3);
+    let mut clients = clients(&ways.nodes);
+    let asked = asked("cut", LIMIT);
+    // Each has heard of the others by then.
+    pause(Duration::from_millis(1_200));
+    let mut got: u64 =
+        clients.iter_mut().map(|client| u64::from(heard(client, &asked).admitted)).sum();
+    ways.proxies[2].set(Fault::Cut);
+    let mut alone = 0;
+    eventually("the node knows that it is cut off", || {
+        let seen = one(&mut clients[2], &asked);
+        alone += u64::from(seen.admitted);
+        seen.admitted && seen.degraded
+    });
+    got += alone;
+    let seen = drive(&ways.nodes, 6, Duration::from_millis(1_500), 1_500, |_| asked.clone());
+    got += admitted(&seen);
+    // One of three: what the others can have, and a third of what was left for the one that is alone.
+    assert!(got <= LIMIT + LIMIT / 3, "{got} of {LIMIT}");
+    assert!(got >= LIMIT, "the others are refused what is theirs: {got}");
+    ways.proxies[2].set(Fault::Pass);
+    eventually("it is heard again", || !one(&mut clients[2], &asked).degraded);
+    let more = drive(&ways.nodes, 3, Duration::from_millis(500), 600, |_| asked.clone());
+    assert_eq!(admitted(&more), 0, "what it admitted alone counts");
+}
+
+#[test]
+fn a_node_killed_after_redis_heard_it_and_before_it_heard_redis_counts_nothing_twice() {
+    const LIMIT: u64 = 200;
+    let mut ways = Ways::of(2);
+    let mut clients = clients(&ways.nodes);
+    let asked = asked("killed", LIMIT);
+    let mut got = (0..50).filter(|_| heard(&mut clients[0], &asked).admitted).count() as u64;
+    assert_eq!(got, 50);
+    ways.proxies[0].set(Fault::DropReplies);
+    let mut unheard = 0;
+    for _ in 0..20 {
+        let seen = one(&mut clients[0], &asked);
+        got += u64::from(seen.admitted);
+        unheard += u64::from(!seen.admitted);
+    }
+    let (mortal, folder) = &mut ways.nodes[0];
+    mortal.kill9().expect("it can be killed");
+    ways.proxies[0].set(Fault::Pass);
+    *mortal = node(folder.path(), &ways.proxies[0]);
+    clients[0] = Client::new(mortal.url(), mortal.root_key());
+    // What the dead one held and had surely not spent comes back; then all that is left can be had.
+    let mut last = got;
+    eventually("there is no more to be had", || {
+        let more = (0..LIMIT).take_while(|n| {
+            let client = &mut clients[usize::try_from(n % 2).unwrap()];
+            heard(client, &asked).admitted
+        });
+        got += more.count() as u64;
+        pause(Duration::from_millis(100));
+        std::mem::replace(&mut last, got) == got
+    });
+    assert!(got <= LIMIT, "{got} of {LIMIT}");
+    // An eighth of its last lease counts as spent, and so does each call whose answer nobody heard.
+    assert!(got >= LIMIT - 50 - unheard, "{got} of {LIMIT}, {unheard} unheard");
+    let keys = ways.redis.ask(&["KEYS", "rl:*"]);
+    let key = keys.lines().find(|key| key.contains("killed")).expect("a record");
+    let counted: u64 = ways.redis.ask(&["HGET", key, "g"]).parse().expect("a count");
+    assert!(counted <= LIMIT, "{counted}");
+}
+
+#[test]
+fn a_reset_that_the_bus_lost_is_known_once_the_bus_is_back() {
+    const LIMIT: u64 = 20;
+    let ways = Ways::of(2);
+    let mut clients = clients(&ways.nodes);
+    let asked = asked("reset", LIMIT);
+    eventually("it is used up", || (0..10).all(|n| !heard(&mut clients[n % 2], &asked).admitted));
+    let before = ways.redis.ask(&["CLIENT", "LIST", "TYPE", "pubsub"]).lines().count();
+    assert_eq!(before, 2, "each node hears the bus");
+    // Remembered as refused for seconds from here on.
+    pause(Duration::from_secs(5));
+    assert!(!heard(&mut clients[1], &asked).admitted);
+    // From here on nobody can subscribe, and nobody is.
+    ways.redis.ask(&["ACL", "SETUSER", "default", "-subscribe"]);
+    ways.redis.ask(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    let of = json!({"namespace": "fleet", "identifier": "reset"});
+    let reset = clients[0].data("limits.reset", &of);
+    assert!(reset["cells"].as_u64() >= Some(1), "{reset}");
+    pause(Duration::from_millis(100));
+    ways.redis.ask(&["ACL", "SETUSER", "default", "+subscribe"]);
+    let began = now();
+    eventually("the other node admits again", || one(&mut clients[1], &asked).admitted);
+    // Two seconds is the promise; a refusal is remembered for five.
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+}

@@ -73,7 +73,7 @@ impl Ledger {
             return Answer { made, at };
         }
         self.page().check(kind, made.verdict.into());
-        if made.limits.iter().any(|one| one.degraded) {
+        if made.is_degraded() {
             self.page().fallback(made.passed());
         }
         if let Some(key) = made.key.as_ref().filter(|_| made.passed()) {

@@ -58,7 +58,17 @@ impl FromStr for Cidr {
         let address = address.parse::<IpAddr>().map_err(|_| NotACidr)?;
         let prefix_max = if address.is_ipv4() { 32 } else { 128 };
         let prefix = prefix.unwrap_or(prefix_max);
-        if prefix <= prefix_max { Ok(Self::around(address, prefix)) } else { Err(NotACidr) }
+        if prefix > prefix_max {
+            return Err(NotACidr);
+        }
+        // Addresses are compared as IPv4 where they are IPv4 inside IPv6, so ranges of those are written so too.
+        const MAPPED_BITS: u8 = 96;
+        match (canonical(address), prefix.checked_sub(MAPPED_BITS)) {
+            (IpAddr::V4(inner), Some(inner_prefix)) if address.is_ipv6() => {
+                Ok(Self::around(IpAddr::V4(inner), inner_prefix))
+            }
+            _ => Ok(Self::around(address, prefix)),
+        }
     }
 }
 

@@ -47,6 +47,7 @@ pub use refill::{CreditRefill, RefillEvery};
 pub use rules::{
     Action, Explained, Facts, Matched, Mismatch, NotAPattern, PathPattern, RequestPath, Rule,
     RuleLimit, RuleResponse, RuleScope, RuleSet, ScopeList, Throttle, Unmet, identifier,
+    identifier_of,
 };
 pub use sliding_log::SlidingLog;
 pub use sliding_window::SlidingWindow;

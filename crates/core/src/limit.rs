@@ -1,7 +1,7 @@
 //! A limit as it is enforced: how much, by which algorithm, over which time.
 //! Invalid combinations cannot be built; nothing here is parsed per request twice.
 
-use crate::{Quota, Refill, Width, Window};
+use crate::{Cost, Millis, Outcome, Quota, Refill, Width, Window};
 
 /// A sliding log keeps one entry per admitted request, so its quota bounds its memory.
 pub const LOG_QUOTA_MAX: u64 = 10_000;
@@ -111,6 +111,20 @@ impl Limit {
                 Self::sliding_window(quota, width)
             }
             Algorithm::TokenBucket { .. } => Self::token_bucket(quota, width, None),
+        }
+    }
+
+    /// What an unspent outcome of a bucket would be once this cost is spent.
+    #[must_use]
+    pub fn after(&self, outcome: Outcome, cost: Cost) -> Outcome {
+        let Algorithm::TokenBucket { width, .. } = self.algorithm else { return outcome };
+        let flows = u128::from(cost.get()) * u128::from(width.millis());
+        let flows = flows.div_ceil(u128::from(self.quota.get().max(1)));
+        let later = u64::try_from(flows).unwrap_or(u64::MAX);
+        Outcome {
+            remaining: outcome.remaining.saturating_sub(cost.get()),
+            reset: Millis(outcome.reset.0.saturating_add(later)),
+            ..outcome
         }
     }
 

@@ -38,6 +38,16 @@ impl Outcome {
         }
     }
 
+    /// Orders limits by how much they stand in the way: what never fits first, then what fits latest, then what leaves
+    /// least.
+    pub fn tightness(&self) -> (u8, u64) {
+        match self.admission {
+            Admission::Never => (0, 0),
+            Admission::NotUntil(at) => (1, u64::MAX - at.0),
+            Admission::Admitted => (2, self.remaining),
+        }
+    }
+
     /// The share of the limit that is used, in 1/65535: what eviction compares.
     #[allow(
         clippy::cast_possible_truncation,

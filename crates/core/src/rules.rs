@@ -21,7 +21,7 @@ mod throttle;
 
 pub use explain::{Explained, Mismatch, Unmet};
 pub use facts::Facts;
-pub use identifier::identifier;
+pub use identifier::{identifier, identifier_of};
 pub use path::RequestPath;
 pub use pattern::{NotAPattern, PathPattern};
 pub use rule::{Action, Rule, RuleLimit, RuleResponse};

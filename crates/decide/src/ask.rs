@@ -15,6 +15,8 @@ pub struct LimitAsk<'a> {
     /// What the caller must be allowed to do on each namespace.
     pub action: &'static str,
     pub missing: Missing,
+    /// It may turn out to be a retry: nothing may be spent before that is known.
+    pub once: bool,
     pub checks: SmallVec<[LimitCheck<'a>; 1]>,
 }
 
@@ -57,11 +59,8 @@ pub struct LimitedOne {
 // === impl Limited ===
 
 impl Limited {
-    /// The limit that leaves least: the one that headers speak of. A denied one comes first.
+    /// The limit that headers speak of: of those that deny the one that does so longest, else the one that leaves least.
     pub fn tightest(&self) -> Option<(usize, &LimitedOne)> {
-        self.limits
-            .iter()
-            .enumerate()
-            .min_by_key(|(_, one)| (one.outcome.admitted(), one.outcome.remaining))
+        self.limits.iter().enumerate().min_by_key(|(_, one)| one.outcome.tightness())
     }
 }

@@ -2,6 +2,7 @@
 //! only adds to it.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -42,10 +43,16 @@ pub struct Counts {
     pub shadow: u64,
 }
 
+/// So many parts, each under a lock of its own: loading a key waits at most while one part is drained.
+const SHARDS: usize = 64;
+
+type Shard = Mutex<HashMap<CountOf, Arc<LimitCount>>>;
+
 /// All counts of this node: as many as there are limits in memory, and those that were not written yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct LimitCounts {
-    counts: Mutex<HashMap<CountOf, Arc<LimitCount>>>,
+    shards: [Shard; SHARDS],
+    hasher: RandomState,
 }
 
 // === impl Counted ===
@@ -78,11 +85,12 @@ impl LimitCount {
     }
 
     fn take(&self) -> Counts {
-        Counts {
-            hits: self.hits.swap(0, Ordering::Relaxed),
-            denied: self.denied.swap(0, Ordering::Relaxed),
-            shadow: self.shadow.swap(0, Ordering::Relaxed),
-        }
+        // Most limits in memory were not asked since the last time: those are only read.
+        let take = |count: &AtomicU64| match count.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => count.swap(0, Ordering::Relaxed),
+        };
+        Counts { hits: take(&self.hits), denied: take(&self.denied), shadow: take(&self.shadow) }
     }
 
     fn add(&self, counts: Counts) {
@@ -94,24 +102,35 @@ impl LimitCount {
 
 // === impl LimitCounts ===
 
+impl Default for LimitCounts {
+    fn default() -> Self {
+        let shards = std::array::from_fn(|_| Shard::default());
+        Self { shards, hasher: RandomState::new() }
+    }
+}
+
 impl LimitCounts {
     /// The same count for the same limit, however often it is loaded anew.
     pub fn of(&self, of: CountOf) -> Arc<LimitCount> {
-        Arc::clone(lock(&self.counts).entry(of).or_default())
+        let hash = self.hasher.hash_one(&of.subject);
+        let shard = &self.shards[usize::try_from(hash % SHARDS as u64).unwrap_or(0)];
+        Arc::clone(lock(shard).entry(of).or_default())
     }
 
     /// What was counted since the last time. Limits that left memory are forgotten with it.
     pub fn drain(&self) -> Vec<(CountOf, Counts)> {
         let mut drained = Vec::new();
-        lock(&self.counts).retain(|of, count| {
-            // Asked before the count is taken: whoever drops it afterwards leaves it for the next time.
-            let in_use = Arc::strong_count(count) > 1;
-            let counts = count.take();
-            if counts != Counts::default() {
-                drained.push((of.clone(), counts));
-            }
-            in_use
-        });
+        for shard in &self.shards {
+            lock(shard).retain(|of, count| {
+                // Asked before the count is taken: whoever drops it afterwards leaves it for the next time.
+                let in_use = Arc::strong_count(count) > 1;
+                let counts = count.take();
+                if counts != Counts::default() {
+                    drained.push((of.clone(), counts));
+                }
+                in_use
+            });
+        }
         drained
     }
 
@@ -142,7 +161,7 @@ mod tests {
         let once = Counts { hits: 1, denied: 1, shadow: 0 };
         assert_eq!(counts.drain(), [(of("a"), once)]);
         assert_eq!(counts.drain(), []);
-        assert!(lock(&counts.counts).is_empty());
+        assert!(counts.shards.iter().all(|shard| lock(shard).is_empty()));
     }
 
     #[test]

@@ -135,7 +135,7 @@ impl Decider {
         let routed: SmallVec<[Routed<'_>; 1]> =
             checks.iter().zip(&ask.checks).map(|(warm, one)| warm.routed(one.identifier)).collect();
         sharing::carry(fleet, &self.cells, tenant_id, &routed, now).await;
-        let shared = sharing::gather(fleet, tenant_id, &routed, false).await.map(Box::new);
+        let shared = sharing::gather(fleet, tenant_id, &routed, ask.once).await.map(Box::new);
         let compared = sharing::compared(fleet, tenant_id, &routed);
         let is_shared = |place| shared.as_ref().is_some_and(|shared| shared.covers(place));
         let ours = checks.iter().enumerate().filter(|(place, _)| !is_shared(*place));
@@ -174,7 +174,7 @@ impl Decider {
         let joint = self.settle_shared(shared, &asks, returned, now, || true);
         if let Some(fleet) = &self.fleet {
             for one in compared {
-                one.run(fleet, &joint.settled.outcomes);
+                one.run(fleet, &joint.settled);
             }
         }
         let answered = checks.into_iter().zip(joint.settled.outcomes).zip(joint.degraded);

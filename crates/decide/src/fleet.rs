@@ -23,7 +23,7 @@ use crate::lease::{
 pub use links::LinkView;
 pub use mode::{Mode, Modes};
 pub use origin::{Asking, News, Origin};
-pub use shadow::{Agreement, Shadowed};
+pub use shadow::{Agreement, Beside, Shadowed};
 
 use links::Links;
 

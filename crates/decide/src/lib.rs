@@ -11,6 +11,7 @@ mod decided;
 mod decider;
 mod filter;
 mod fleet;
+mod join;
 mod lease;
 mod loaded_key;
 mod namespace;

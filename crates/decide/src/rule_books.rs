@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tollkeeper_core::{Limit, Rule, RuleLimit, RuleSet};
+use tollkeeper_core::{Limit, Rule, RuleLimit, RuleScope, RuleSet};
 
 use crate::counts::{CountOf, Counted, LimitCount, LimitCounts};
 use crate::lease::Scope;
@@ -96,6 +96,13 @@ impl RuleBook {
     fn new(books: &RuleBooks, tenant: &Tenant, set: RuleSet, version: u64) -> Self {
         let pages = set.rules().iter().map(|rule| RulePage::new(books, tenant, rule)).collect();
         Self { set, version, pages }
+    }
+
+    /// Where rules that count by this scope alone count.
+    pub fn counted_by(&self, scope: RuleScope) -> impl Iterator<Item = &NamespaceTag> {
+        let rules = self.set.rules().iter().zip(&self.pages);
+        let by_scope = rules.filter(move |(rule, _)| rule.scope.as_slice() == [scope]);
+        by_scope.flat_map(|(_, page)| page.cells.iter().map(|cell| &cell.tag))
     }
 
     pub(crate) fn page(&self, place: usize) -> &RulePage {

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use tollkeeper_core::{Algorithm, Consistency, Cost, Limit, Millis, Outcome, Settled, Sharing};
 
 use crate::cells::{CellAsk, Cells, Returned};
-use crate::fleet::{Fleet, Gathered, Mode, SharedAsk};
+use crate::fleet::{Beside, Fleet, Gathered, Mode, SharedAsk};
 use crate::lease::{LeaseAsk, Scope};
 
 /// A limit to check, and where it is counted.
@@ -205,9 +205,10 @@ impl<'a> Routed<'a> {
 // === impl Compared ===
 
 impl Compared {
-    pub(crate) fn run(self, fleet: &Arc<Fleet>, outcomes: &[Outcome]) {
-        let admitted = outcomes.get(self.place).is_some_and(Outcome::admitted);
-        fleet.compare(self.ask, &self.scope, &self.identifier, admitted);
+    pub(crate) fn run(self, fleet: &Arc<Fleet>, settled: &Settled) {
+        let admitted = settled.outcomes.get(self.place).is_some_and(Outcome::admitted);
+        let beside = Beside { admitted, passed: settled.passed };
+        fleet.compare(self.ask, &self.scope, &self.identifier, beside);
     }
 }
 

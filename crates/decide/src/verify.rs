@@ -14,13 +14,14 @@ use smallvec::SmallVec;
 use tollkeeper_core::{Millis, Rule, Verdict};
 
 use crate::decider::{CacheName, Decider};
+use crate::join::join_all;
 use crate::loaded_key::{LoadedIdentity, LoadedKey};
 use crate::ports::OriginError;
 use crate::purse::{Filled, Held, Taken};
 use crate::sharing::Joint;
 use crate::{Decided, Freshness, WarmError};
 use lines::stored_and_asked;
-use lot::Lot;
+use lot::{Lot, Reserve};
 use rules::Ruled;
 use subject::Subject;
 
@@ -99,7 +100,7 @@ impl Decider {
         let book = self.rules().of(&tenant.id);
         // Why a rule matches is told also where something else refuses.
         let ruled = if verdict == Verdict::Valid || ask.purpose == Purpose::Explain {
-            rules::rule(book.as_deref(), self.hasher(), ask, &subject)
+            rules::rule(book.as_deref(), self.hasher(), ask, &subject)?
         } else {
             Ruled::default()
         };
@@ -113,18 +114,19 @@ impl Decider {
         let mut lines = stored_and_asked(ask, &subject)?;
         lines.extend(ruled.lines);
         let credits = match &key {
-            Some(key) => self.warm_credits(key, ask.credits, now).await?,
+            Some(key) => self.warm_credits(key, ask, now).await?,
             None => Credits::Unlimited,
         };
-        // Credits may refuse what every limit admits, and so may whoever only looks: then nothing may have been spent.
-        let bundled = matches!(credits, Credits::Limited { .. }) || ask.purpose != Purpose::Spend;
-        let mut watching = Vec::new();
-        for line in ruled.watching {
-            let alone = SmallVec::from_iter([line]);
-            watching.push(Box::pin(self.bring(&tenant.id, alone, true, now)).await?);
-        }
+        // Credits may refuse what every limit admits, and so may an answer that was given before.
+        let reserve = match (&credits, ask.purpose) {
+            (_, Purpose::Look | Purpose::Explain) => Reserve::Nothing,
+            (Credits::Unlimited, Purpose::Spend) if !ask.once => Reserve::Spend,
+            _ => Reserve::Aside,
+        };
+        let watching =
+            Box::pin(self.bring_watching(&tenant.id, ruled.watching, reserve, now)).await;
         // Last: a cell that came back must be decided on before the table can lose it twice.
-        let lot = self.bring(&tenant.id, lines, bundled, now).await?;
+        let lot = self.bring(&tenant.id, lines, reserve, now).await?;
         let (reasons, purpose) = (ruled.reasons, ask.purpose);
         Ok(WarmKey {
             key,
@@ -162,14 +164,15 @@ impl Decider {
         let dry = purpose != Purpose::Spend;
         let mut made = Verified { key, named, reasons, dry, ..Verified::refused(verdict) };
         for ((line, outcome), degraded) in answered {
-            let (line, delay_ms) = line.answer(outcome, degraded, at);
+            let (line, delay_ms) = line.answer(outcome, degraded, at, dry);
             made.weigh(line, delay_ms);
         }
         let spends = made.passed() && !dry;
         for lot in watching {
             let (lines, joint) = self.settle_lot(lot, now, || spends);
             let answered = lines.into_iter().zip(joint.settled.outcomes).zip(joint.degraded);
-            let seen = answered.map(|((line, one), degraded)| line.answer(one, degraded, at).0);
+            let seen =
+                answered.map(|((line, one), degraded)| line.answer(one, degraded, at, dry).0);
             made.limits.extend(seen);
         }
         made.credits = paid.balance;
@@ -177,16 +180,33 @@ impl Decider {
         Decided::new(made, at)
     }
 
+    /// Watching rules one beside the other, so that all of them take no longer than one. What cannot be brought near is
+    /// not watched: nothing hangs on it.
+    async fn bring_watching(
+        &self,
+        tenant_id: &str,
+        lines: Vec<lines::Line>,
+        reserve: Reserve,
+        now: Millis,
+    ) -> Vec<Lot> {
+        let reserve = if reserve == Reserve::Spend { Reserve::Aside } else { reserve };
+        let alone = |line| self.bring(tenant_id, SmallVec::from_iter([line]), reserve, now);
+        join_all(lines.into_iter().map(alone)).await.into_iter().filter_map(Result::ok).collect()
+    }
+
     async fn warm_credits(
         &self,
         key: &LoadedKey,
-        cost: u64,
+        ask: &VerifyAsk<'_>,
         now: Millis,
     ) -> Result<Credits, OriginError> {
         if key.record.credits.is_none() {
             return Ok(Credits::Unlimited);
         }
-        Ok(match self.purse().fill(&key.record.id, cost, now).await? {
+        let cost = ask.credits;
+        // Who only looks leases nothing, and learns what there is all the same.
+        let wanted = if ask.purpose == Purpose::Spend { cost } else { 0 };
+        Ok(match self.purse().fill(&key.record.id, wanted, now).await? {
             Filled::Held(held) => Credits::Limited { cost, held: Some(held) },
             Filled::Short => Credits::Limited { cost, held: None },
             Filled::Unlimited => Credits::Unlimited,
@@ -209,10 +229,8 @@ impl Decider {
         let look = || self.purse().look(&key.record.id);
         if !spends {
             let (lines, joint) = self.settle_lot(lot, now, || false);
-            let enough = held.is_some();
-            // Free again only now, so that it says what there is with what was set aside.
-            drop(held);
-            let balance = Some(Taken { enough, ..look() });
+            let there = look();
+            let balance = Some(Taken { enough: cost <= there.balance, ..there });
             return (lines, joint, Paid { balance, spent: 0 });
         }
         let mut taken = None;

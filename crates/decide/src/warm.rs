@@ -44,6 +44,8 @@ pub enum WarmError {
     Forbidden { resource: &'static str, id: String, action: &'static str },
     #[error("the key has no limit {0:?}, and the request does not say one")]
     LimitUnknown(String),
+    #[error("more than {most} limits of rules apply to one request")]
+    TooManyLimits { most: usize },
     #[error(transparent)]
     Origin(#[from] OriginError),
 }

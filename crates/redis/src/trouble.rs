@@ -13,6 +13,10 @@ pub enum Trouble {
     Silent(u128),
     #[error("it runs Redis {0}; Tollkeeper needs 7.0 or newer")]
     TooOld(String),
+    #[error(
+        "it drops counters when its memory is full (maxmemory-policy {0}): set maxmemory-policy to noeviction"
+    )]
+    Evicts(String),
     #[error("it is a replica, not the primary")]
     NotPrimary,
     #[error(

@@ -1,4 +1,5 @@
-//! What is asked of a new connection before any script may run on it: which process, which version, which role.
+//! What is asked of a new connection before any script may run on it: which process, which version, which role, and
+//! whether it keeps what it is given.
 //! Then the scripts are loaded, each bound to this process, and the process is asked for its name once more.
 
 use std::sync::Arc;
@@ -27,6 +28,7 @@ pub(crate) async fn vet(
     scripts: &[&str],
 ) -> Result<Vetted, Trouble> {
     let first = identity(connection).await?;
+    keeps_records(connection).await?;
     let mut digests = Vec::with_capacity(scripts.len());
     for script in scripts {
         let mut load = redis::cmd("SCRIPT");
@@ -72,6 +74,17 @@ async fn identity(connection: &MultiplexedConnection) -> Result<Identity, Troubl
     }
     let replication = info(connection, "replication").await?;
     Ok(Identity { run_id: run_id.into(), replication_id: replication_id(&replication).into() })
+}
+
+/// A record that is evicted is a limit that begins anew, and nobody is told. Without a bound on its memory nothing is.
+async fn keeps_records(connection: &MultiplexedConnection) -> Result<(), Trouble> {
+    let memory = info(connection, "memory").await?;
+    let bounded = field(&memory, "maxmemory").is_some_and(|bytes| bytes != "0");
+    match field(&memory, "maxmemory_policy") {
+        Some(policy) if bounded && policy != "noeviction" => Err(Trouble::Evicts(policy.into())),
+        // Some hosted servers keep it to themselves.
+        _ => Ok(()),
+    }
 }
 
 async fn info(connection: &MultiplexedConnection, section: &str) -> Result<String, Trouble> {

@@ -129,6 +129,7 @@ fn ask<'a>(
         cost: Cost::ONE,
         credits: 1,
         purpose: Purpose::Spend,
+        once: false,
         at: None,
     }
 }

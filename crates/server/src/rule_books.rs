@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
-use tokio::time::timeout;
+use tokio::time::{MissedTickBehavior, interval, timeout};
 use tollkeeper_core::RuleSet;
 use tollkeeper_decide::Decider;
 use tollkeeper_store::{Store, StoreError};
@@ -82,14 +82,20 @@ impl RuleKeeper {
 
     /// Runs until dropped.
     pub async fn keep(self) {
-        let mut patience = POLL;
+        let mut polls = interval(POLL);
+        polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut failing = false;
         loop {
-            if timeout(patience, self.0.called.notified()).await.is_err() {
-                let compared = self.0.compare().await;
-                self.0.told("rules could not be compared with the database", compared);
+            tokio::select! {
+                () = self.0.called.notified() => {}
+                _ = polls.tick() => {
+                    let compared = self.0.compare().await;
+                    self.0.told("rules could not be compared with the database", compared);
+                }
+                () = pause(), if failing => {}
             }
             let loaded = self.0.load_due().await;
-            patience = if loaded.is_ok() { POLL } else { RETRY };
+            failing = loaded.is_err();
             self.0.told("rules could not be loaded; the old ones stay in force", loaded);
         }
     }
@@ -163,6 +169,11 @@ impl Inner {
             tracing::error!("{what}: {}", chain(&error));
         }
     }
+}
+
+#[allow(clippy::disallowed_methods, reason = "a database that is away comes back by itself")]
+async fn pause() {
+    tokio::time::sleep(RETRY).await;
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

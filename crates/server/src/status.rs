@@ -65,6 +65,9 @@ pub enum Refusal {
     Protected,
     Precondition(&'static str),
     TooManyOverrides,
+    TooManyLimits {
+        most: usize,
+    },
     /// A proxy asked about a request without a key.
     GateKeyMissing,
     GateKeysDiffer,
@@ -299,6 +302,12 @@ impl Refusal {
                 "unkey/application/precondition_failed",
                 "Precondition Failed",
                 (*text).into(),
+            ),
+            Self::TooManyLimits { most } => row(
+                StatusCode::PRECONDITION_FAILED,
+                "unkey/application/precondition_failed",
+                "Precondition Failed",
+                format!("More than {most} limits of rules apply to this request, and they are decided together. Nothing was spent; make the rules narrower: `gate.explain` names them.").into(),
             ),
             Self::TooManyOverrides => row(
                 StatusCode::PRECONDITION_FAILED,

@@ -11,7 +11,7 @@ use crate::outbox::{Changed, hash_of};
 use crate::{Store, StoreError, ids};
 
 /// Part of every cell name of this tenant, so it is the same on every node and never changes.
-const TENANT_SLUG: &str = "default";
+pub(crate) const TENANT_SLUG: &str = "default";
 const TENANT_NAME: &str = "Default";
 
 /// Where the operator's key came from.

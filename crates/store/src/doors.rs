@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tollkeeper_decide::{Loading, Tenant};
 
 use crate::bind::{binds, unsigned};
+use crate::bootstrap::TENANT_SLUG;
 use crate::db::Purpose;
 use crate::directory::{loading, to_a_living_one};
 use crate::{Store, StoreError};
@@ -58,11 +59,15 @@ impl Store {
             FROM projects p JOIN tenants t ON t.id = p.tenant_id
             WHERE p.deleted_at IS NULL
                 AND (p.id = $1 OR p.slug = $1 OR t.slug || '/' || p.slug = $1)
-            ORDER BY CASE WHEN p.id = $1 THEN 0 ELSE 1 END LIMIT 2";
-        let rows: Vec<DoorRow> = self.db.read(Purpose::Miss).all(FIND, binds![named]).await?;
-        // An id is nobody else's, whatever somebody chose as a slug.
-        let by_id = rows.first().is_some_and(|row| row.project_id.as_deref() == Some(named));
-        Ok(found(rows, by_id))
+            ORDER BY CASE WHEN p.id = $1 THEN 0 WHEN t.slug = $2 THEN 1 ELSE 2 END LIMIT 2";
+        let binds = binds![named, TENANT_SLUG];
+        let rows: Vec<DoorRow> = self.db.read(Purpose::Miss).all(FIND, binds).await?;
+        // An id is nobody else's, whatever somebody chose as a slug; and no other tenant can get into the operator's way
+        // by choosing the same slug.
+        let first_counts = rows
+            .first()
+            .is_some_and(|row| row.project_id.as_deref() == Some(named) || row.slug == TENANT_SLUG);
+        Ok(found(rows, first_counts))
     }
 
     async fn find_only_door(&self) -> Result<DoorFound, StoreError> {

@@ -177,6 +177,7 @@ impl Node {
             caller: Arc::clone(&self.caller),
             action: "limit",
             missing: Missing::Refuse,
+            once: false,
             checks: [check].into_iter().collect(),
         };
         let warm = self.runtime.block_on(self.decider.warm(&ask, NOW, &mut |_, _| ())).unwrap();
@@ -196,6 +197,7 @@ impl Node {
             cost: Cost::ONE,
             credits,
             purpose: Purpose::Spend,
+            once: false,
             at: None,
         };
         let warm = self.runtime.block_on(self.decider.warm_key(&ask, NOW, &mut |_, _| ())).unwrap();

@@ -1,8 +1,12 @@
 //! Several real nodes on one real Redis: limits are one for all of them, whatever goes wrong.
 
+mod clocks;
+mod cluster;
 mod cut_off;
 mod exact;
+mod lives;
 mod lost_history;
+mod lost_news;
 mod modes_of_counting;
 mod odd_answers;
 mod outage;

@@ -25,6 +25,13 @@ pub fn identifier(matched: &Matched<'_>, facts: &Facts<'_>, into: &mut String) {
     }
 }
 
+/// The identifier of a rule that counts by this value alone.
+pub fn identifier_of(value: &str) -> String {
+    let mut text = String::with_capacity(value.len());
+    push_escaped(value, &mut text);
+    text
+}
+
 fn push_escaped(value: &str, into: &mut String) {
     let mut rest = value;
     while let Some(at) = rest.find(['%', '|']) {

@@ -219,7 +219,11 @@ mod tests {
             ("/", &["/", ""][..], &["/a"][..]),
             ("/users", &["/users", "/users/"], &["/", "/Users", "/users/1", "/user", "/userss"]),
             ("/users/", &["/users"], &["/users/1"]),
-            ("/users/{id}", &["/users/1", "/users/a%2Fb"], &["/users", "/users/", "/users/1/x"]),
+            (
+                "/users/{id}",
+                &["/users/1", "/users%2F1"],
+                &["/users", "/users/", "/users/1/x", "/users/1%2Fx"],
+            ),
             ("/users/*/posts", &["/users/1/posts"], &["/users/posts", "/users/1/2/posts"]),
             ("/api/v1/*", &["/api/v1/a", "/api/v1/a/b"], &["/api/v1", "/api/v1/", "/api/v2/a"]),
             ("/*", &["/a", "/a/b"], &["/"]),

@@ -128,22 +128,22 @@ impl Given {
 /// Decided point 25: the decoded path without query and without a trailing slash.
 fn plain_segments(path: &str) -> Vec<String> {
     let path = &path[..path.find(['?', '#']).unwrap_or(path.len())];
-    let mut kept: Vec<String> = Vec::new();
-    for raw in path.split('/') {
-        let (mut bytes, mut rest) = (Vec::new(), raw);
-        while !rest.is_empty() {
-            let code = rest.strip_prefix('%').and_then(|rest| rest.get(..2));
-            let hex = code.filter(|code| code.chars().all(|digit| digit.is_ascii_hexdigit()));
-            if let Some(byte) = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-                bytes.push(byte);
-                rest = &rest[3..];
-            } else {
-                let first = rest.chars().next().unwrap();
-                bytes.extend(first.to_string().bytes());
-                rest = &rest[first.len_utf8()..];
-            }
+    let (mut bytes, mut rest) = (Vec::new(), path);
+    while !rest.is_empty() {
+        let code = rest.strip_prefix('%').and_then(|rest| rest.get(..2));
+        let hex = code.filter(|code| code.chars().all(|digit| digit.is_ascii_hexdigit()));
+        if let Some(byte) = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            bytes.push(byte);
+            rest = &rest[3..];
+        } else {
+            let first = rest.chars().next().unwrap();
+            bytes.extend(first.to_string().bytes());
+            rest = &rest[first.len_utf8()..];
         }
-        match String::from_utf8_lossy(&bytes).as_ref() {
+    }
+    let mut kept: Vec<String> = Vec::new();
+    for segment in String::from_utf8_lossy(&bytes).split('/') {
+        match segment {
             "" | "." => {}
             ".." => drop(kept.pop()),
             segment => kept.push(segment.to_owned()),

@@ -20,6 +20,15 @@ pub struct Shadowed {
     limits: Mutex<HashMap<String, Agreement>>,
 }
 
+/// What was decided here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beside {
+    /// By this limit.
+    pub admitted: bool,
+    /// By all of the request.
+    pub passed: bool,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Agreement {
     pub compared: u64,
@@ -59,14 +68,16 @@ impl Shadowed {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Asks the origin what it would have said, behind the answer.
+    /// Asks the origin what it would have said, behind the answer. What was admitted here, as part of a request that
+    /// passed, is spent there too.
     pub fn compare(
         self: &Arc<Self>,
         ask: LeaseAsk,
         scope: &Arc<Scope>,
         identifier: &str,
-        admitted: bool,
+        beside: Beside,
     ) {
+        let Beside { admitted, passed } = beside;
         if self.shadowed.under_way.fetch_add(1, Ordering::Relaxed) >= UNDER_WAY_MAX {
             self.shadowed.under_way.fetch_sub(1, Ordering::Relaxed);
             self.shadowed.skipped.fetch_add(1, Ordering::Relaxed);
@@ -80,12 +91,12 @@ impl Fleet {
             let (would, degraded) =
                 (gathered.passed, gathered.dealt.iter().any(|one| one.degraded));
             let now = fleet.now();
-            let spent = admitted && would && gathered.spend(now);
+            let spent = passed && would && gathered.spend(now);
             if degraded {
                 // What Redis would have said is not known.
                 fleet.shadowed.skipped.fetch_add(1, Ordering::Relaxed);
             } else {
-                fleet.shadowed.count(&scope, admitted, would && (spent || !admitted));
+                fleet.shadowed.count(&scope, admitted, would && (spent || !passed));
             }
             fleet.shadowed.under_way.fetch_sub(1, Ordering::Relaxed);
         });

@@ -36,6 +36,8 @@ pub(super) struct LeaseCell<W> {
     pub(super) aside: u64,
     /// Admitted without a lease, and waiting for a decision too.
     pub(super) pledged: u64,
+    /// The terms of this node's share while the origin is away, and the moment it was last asked for.
+    pub(super) share_terms: Option<(Limit, Millis)>,
     /// Counts leases: what was set aside in one that is over has been counted as spent.
     pub(super) lease: u64,
     /// From here on nothing is spent from the lease.
@@ -124,6 +126,7 @@ impl<W> LeaseCell<W> {
             strange: true,
             aside: 0,
             pledged: 0,
+            share_terms: None,
             lease: 0,
             lapse: Millis(0),
             dated: VecDeque::new(),
@@ -208,6 +211,7 @@ impl<W> LeaseCell<W> {
         if units.stage == Stage::Pledged {
             self.pledged = self.pledged.saturating_sub(units.units);
             self.totals.plain += counted;
+            self.spend_share(counted);
         } else if self.keeps_lease(units) {
             self.aside = self.aside.saturating_sub(units.units);
             self.totals.used += counted;

@@ -1,6 +1,6 @@
 //! The origin is away, or has lost its history: what a limit does then is its policy.
 
-use tollkeeper_core::{Admission, Algorithm, Cost, Limit, Millis, Quota, State};
+use tollkeeper_core::{Admission, Algorithm, Cost, Limit, Millis, Outcome, Quota, State};
 
 use super::cell::LeaseCell;
 use super::{Dealt, LeaseAsk, Link, OnOutage};
@@ -45,7 +45,7 @@ impl<W> LeaseCell<W> {
     }
 
     /// This node's part: of what was left when the origin was last heard in this window, else of the limit.
-    fn share_of(&mut self, ask: &LeaseAsk, nodes: u64, at: Millis) -> tollkeeper_core::Outcome {
+    fn share_of(&mut self, ask: &LeaseAsk, nodes: u64, at: Millis) -> Outcome {
         let nodes = nodes.max(1);
         let (start, _) = ask.limit.window_at(at);
         let known = self.seen.as_ref().filter(|_| start.0 == self.win && self.win > 0);
@@ -56,13 +56,32 @@ impl<W> LeaseCell<W> {
         // One at least: an outage must not turn a small limit into a ban.
         let part = scaled(&ask.limit, (whole / nodes).max(u64::from(whole > 0)), nodes);
         let state = self.share.take().unwrap_or_else(|| State::fresh(&part));
-        let (mut outcome, next) = state.spend(&part, ask.cost, at);
+        let (mut outcome, next) = if ask.bundled {
+            // What waits for its decision is not free, and is spent with it.
+            let waiting = Cost::new(self.pledged.saturating_add(ask.cost.get()));
+            let probed = state.probe(&part, waiting.unwrap_or(ask.cost), at);
+            let others = if probed.admitted() { 0 } else { self.pledged };
+            let remaining = probed.remaining.saturating_sub(others);
+            (Outcome { remaining, ..probed }, state)
+        } else {
+            state.spend(&part, ask.cost, at)
+        };
         self.share = Some(next);
+        self.share_terms = Some((part, at));
         if outcome.admission == Admission::Never && ask.cost.get() <= ask.limit.ceiling() {
             outcome.admission = Admission::NotUntil(outcome.reset.max(at + 1000));
         }
         outcome.limit = ask.limit.ceiling();
         outcome
+    }
+
+    /// What was pledged from the share is spent.
+    pub(super) fn spend_share(&mut self, units: u64) {
+        let cost = Cost::new(units).filter(|_| units > 0);
+        let (Some(cost), Some((part, at))) = (cost, self.share_terms) else { return };
+        if let Some(state) = self.share.take() {
+            self.share = Some(state.spend(&part, cost, at).1);
+        }
     }
 
     /// Counts in the window of the moment, as far as the node knows it.

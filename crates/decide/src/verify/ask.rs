@@ -23,6 +23,8 @@ pub struct VerifyAsk<'a> {
     pub cost: Cost,
     pub credits: u64,
     pub purpose: Purpose,
+    /// It may turn out to be a retry: nothing may be spent before that is known.
+    pub once: bool,
     /// The moment that the key is judged for, where it is another one than now.
     pub at: Option<Millis>,
 }

@@ -120,9 +120,15 @@ impl Line {
         outcome: Outcome,
         degraded: bool,
         at: Millis,
+        dry: bool,
     ) -> (VerifiedLimit, u64) {
         let Self { ask, id, name, auto_apply, source, throttle, count, .. } = self;
         let (outcome, delay_ms) = match throttle {
+            // Who only looks is told what it would have to wait, as if it had spent.
+            Some(throttle) if dry && outcome.admitted() => {
+                let (seen, _) = throttle.seen(outcome, at);
+                (seen, throttle.seen(ask.limit.after(outcome, ask.cost), at).1)
+            }
             Some(throttle) => throttle.seen(outcome, at),
             None => (outcome, 0),
         };

@@ -1,7 +1,7 @@
 //! Counters that are spent from together, with all that deciding on them needs.
 
 use smallvec::SmallVec;
-use tollkeeper_core::Millis;
+use tollkeeper_core::{Admission, Cost, Millis, Outcome};
 
 use super::lines::{Line, Lines};
 use crate::WarmError;
@@ -16,25 +16,43 @@ pub(super) struct Lot {
     /// What the fleet lent for it. Boxed: a node alone has none.
     shared: Option<Box<Shared>>,
     compared: Vec<Compared>,
+    reserve: Reserve,
+}
+
+/// How firmly the fleet is asked for units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Reserve {
+    /// Nothing but these limits can refuse: a single one may be spent as soon as it is granted.
+    #[default]
+    Spend,
+    /// Something else may still refuse: units are set aside.
+    Aside,
+    /// Nothing is going to be spent: what there is is only read.
+    Nothing,
 }
 
 // === impl Decider ===
 
 impl Decider {
-    /// Brings near what deciding on these needs. `bundled` where something else than limits may still refuse.
+    /// Brings near what deciding on these needs.
     pub(super) async fn bring(
         &self,
         tenant_id: &str,
         lines: Lines,
-        bundled: bool,
+        reserve: Reserve,
         now: Millis,
     ) -> Result<Lot, WarmError> {
         let (mut shared, mut compared) = (None, Vec::new());
         if let Some(fleet) = self.fleet() {
-            let routed: SmallVec<[Routed<'_>; 4]> = lines.iter().map(Line::routed).collect();
+            let mut routed: SmallVec<[Routed<'_>; 4]> = lines.iter().map(Line::routed).collect();
             sharing::carry(fleet, self.cells(), tenant_id, &routed, now).await;
+            if reserve == Reserve::Nothing {
+                routed.iter_mut().for_each(|one| one.cell.cost = Cost::PEEK);
+            } else {
+                compared = sharing::compared(fleet, tenant_id, &routed);
+            }
+            let bundled = reserve != Reserve::Spend;
             shared = sharing::gather(fleet, tenant_id, &routed, bundled).await.map(Box::new);
-            compared = sharing::compared(fleet, tenant_id, &routed);
         }
         let is_shared = |place| shared.as_ref().is_some_and(|shared| shared.covers(place));
         let ours = lines.iter().enumerate().filter(|(place, _)| !is_shared(*place));
@@ -43,7 +61,7 @@ impl Decider {
             let routed: SmallVec<[Routed<'_>; 4]> = lines.iter().map(Line::routed).collect();
             sharing::inherit(fleet, self.cells(), tenant_id, &routed, now);
         }
-        Ok(Lot { lines, returned, shared, compared })
+        Ok(Lot { lines, returned, shared, compared, reserve })
     }
 
     /// Spends from all of them, on one more condition, or from none.
@@ -53,14 +71,36 @@ impl Decider {
         now: Millis,
         condition: impl FnOnce() -> bool,
     ) -> (Lines, Joint) {
-        let Lot { lines, returned, shared, compared } = lot;
-        let asks: SmallVec<[CellAsk; 4]> = lines.iter().map(|line| line.ask).collect();
-        let joint = self.settle_shared(shared, &asks, returned, now, condition);
+        let Lot { lines, returned, shared, compared, reserve } = lot;
+        let mut asks: SmallVec<[CellAsk; 4]> = lines.iter().map(|line| line.ask).collect();
+        let looked: SmallVec<[usize; 4]> = match &shared {
+            Some(shared) if reserve == Reserve::Nothing => {
+                (0..asks.len()).filter(|place| shared.covers(*place)).collect()
+            }
+            _ => SmallVec::new(),
+        };
+        looked.iter().for_each(|place| asks[*place].cost = Cost::PEEK);
+        let mut joint = self.settle_shared(shared, &asks, returned, now, condition);
+        for place in looked {
+            let outcome = &mut joint.settled.outcomes[place];
+            *outcome = as_asked(*outcome, lines[place].ask.cost);
+            joint.settled.had_room &= outcome.admitted();
+        }
         if let Some(fleet) = self.fleet() {
             for one in compared {
-                one.run(fleet, &joint.settled.outcomes);
+                one.run(fleet, &joint.settled);
             }
         }
         (lines, joint)
     }
+}
+
+/// What a look at a shared limit means for a cost. When it would fit is only known as its reset, which may be later.
+fn as_asked(looked: Outcome, cost: Cost) -> Outcome {
+    let admission = match cost.get() {
+        cost if cost <= looked.remaining => looked.admission,
+        cost if cost > looked.limit => Admission::Never,
+        _ => Admission::NotUntil(looked.reset),
+    };
+    Outcome { admission, ..looked }
 }

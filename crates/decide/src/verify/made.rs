@@ -112,6 +112,11 @@ impl Verified {
         identity_of(self.key.as_deref(), self.named.as_deref())
     }
 
+    /// Some limit that could have refused was decided without the shared counters.
+    pub fn is_degraded(&self) -> bool {
+        self.limits.iter().any(|one| one.degraded && !one.is_shadow())
+    }
+
     /// All that is asked for that identity.
     pub fn owner_count(&self) -> Option<&LimitCount> {
         let own = self.key.as_ref().and_then(|key| key.owner_count.as_deref());

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use tollkeeper_core::{
-    Action, Algorithm, Facts, IdentityQuota, Limit, Matched, Quota, Rule, Sharing, Throttle, Width,
-    Window, identifier,
+    Action, Algorithm, Facts, IdentityQuota, Limit, Matched, Quota, Rule, RuleScope, Sharing,
+    Throttle, Width, Window, identifier,
 };
 
 use super::lines::{Identifier, Line, Lines};
 use super::made::{OfRule, Reason, Source};
 use super::subject::Subject;
 use super::{Purpose, VerifyAsk};
-use crate::CellHasher;
 use crate::cells::CellAsk;
 use crate::loaded_key::owner;
 use crate::rule_books::{RuleBook, RuleCell, RulePage};
+use crate::{CellHasher, WarmError};
 
 /// What rules and quotas add to a request.
 #[derive(Debug, Default)]
@@ -32,12 +32,16 @@ const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 86_400_000;
 
+/// Limits that one request can meet, at most: they are locked and settled together, which nobody else may wait long for.
+/// Ten limits of each of the rules that any sensible set has for one request.
+pub(super) const LIMITS_MAX: usize = 256;
+
 pub(super) fn rule(
     book: Option<&RuleBook>,
     hasher: &CellHasher,
     ask: &VerifyAsk<'_>,
     subject: &Subject<'_>,
-) -> Ruled {
+) -> Result<Ruled, WarmError> {
     let mut ruled = Ruled::default();
     let mut own = Own::of(subject);
     if let Some(book) = book {
@@ -53,10 +57,13 @@ pub(super) fn rule(
                 Action::Allow => {}
                 _ => ruled.add(book.page(one.place), one, &facts, ask, &mut own),
             }
+            if ruled.lines.len() + ruled.watching.len() > LIMITS_MAX {
+                return Err(WarmError::TooManyLimits { most: LIMITS_MAX });
+            }
         }
     }
     ruled.add_quotas(hasher, ask, subject, &own);
-    ruled
+    Ok(ruled)
 }
 
 fn reasons(book: &RuleBook, facts: &Facts<'_>) -> Vec<Reason> {
@@ -79,8 +86,7 @@ impl Ruled {
         identifier(matched, facts, &mut text);
         let shadow = matched.rule.action == Action::LogOnly;
         for cell in &page.cells {
-            let tiered = !matched.rule.tiers.is_empty();
-            let limit = if tiered { own.instead_of(cell.limit) } else { cell.limit };
+            let limit = own.limit_of(matched.rule, cell.limit);
             let of_rule = OfRule {
                 rule: Arc::clone(matched.rule),
                 scope: Arc::clone(&page.scope),
@@ -105,7 +111,8 @@ impl Ruled {
         own: &Own,
     ) {
         let Some(identity) = subject.identity().filter(|_| own.is_left()) else { return };
-        let tag = owner(hasher, &subject.tenant.slug, &identity.id);
+        // Apart from the identity's stored limits, whose names are anybody's choice. No id has a colon in it.
+        let tag = owner(hasher, &subject.tenant.slug, &format!("quota:{}", identity.id));
         for (name, limit) in own.left() {
             let ask =
                 CellAsk { key: tag.cell(name, &limit), namespace: tag.tag, limit, cost: ask.cost };
@@ -173,15 +180,21 @@ impl Own {
         ]
     }
 
-    /// The same window and algorithm under the identity's own quota, if it has one.
-    fn instead_of(&mut self, limit: Limit) -> Limit {
+    /// The limit of a rule of a tier under the identity's own quota, if it has one of that window. That is all there is of
+    /// the quota where the rule counts by user; where it counts otherwise, or only watches, the quota is one budget of
+    /// the owner all the same.
+    fn limit_of(&mut self, rule: &Rule, limit: Limit) -> Limit {
+        if rule.tiers.is_empty() {
+            return limit;
+        }
         let mut instead = limit;
         let width = width_ms(&limit);
         let own = self.each();
         let place = own.iter().position(|(_, window, _)| Some(*window) == width);
         let given = place.and_then(|place| Some((place, own[place].0.and_then(Quota::new)?)));
         if let Some((place, quota)) = given {
-            self.counted[place] = true;
+            let by_user = rule.scope.as_slice() == [RuleScope::User];
+            self.counted[place] |= by_user && rule.action != Action::LogOnly;
             instead = requota(limit, quota);
         }
         match (instead.algorithm, self.quota.burst.and_then(Quota::new)) {

@@ -33,7 +33,8 @@ impl<'a> Subject<'a> {
     pub(super) fn limits(&self) -> impl Iterator<Item = &'a LoadedLimit> + use<'a> {
         let own = self.key.map_or(&[][..], |key| &key.limits);
         let theirs = self.named.map_or(&[][..], |named| &named.limits);
-        own.iter().chain(theirs)
+        let of_name = |name: &str| own.iter().any(|loaded| *loaded.stored.name == *name);
+        own.iter().chain(theirs.iter().filter(move |one| !of_name(&one.stored.name)))
     }
 
     /// The verdict before anything is spent.

@@ -6,7 +6,7 @@ use tollkeeper_core::{
     Action, Block, Cost, IdentityQuota, Limit, Millis, PathPattern, Quota, RequestPath, Rule,
     RuleLimit, RuleScope, RuleSet, ScopeList, Sharing, Verdict, Width,
 };
-use tollkeeper_decide::{Purpose, Reach, Source, Told, Verified, VerifyAsk};
+use tollkeeper_decide::{Purpose, Reach, Source, Told, Verified, VerifyAsk, WarmError};
 
 use crate::keys::{NOW, Node, ask, auto, identity, node};
 use crate::memory::tenant;
@@ -255,6 +255,59 @@ async fn an_identitys_own_quota_counts_in_place_of_its_tiers_and_else_stands_alo
     assert_eq!(limits, [("quota_minute", 2), ("quota_day", 7)]);
     // The day is one budget, whichever tier spends from it.
     assert_eq!(named(&made, "quota_day").outcome.remaining, 5);
+}
+
+#[tokio::test]
+async fn a_quota_stays_one_budget_where_its_tiers_rule_only_watches_or_counts_by_key() {
+    let of_tier = |name: &str, scope, action| Rule {
+        tiers: vec!["free".into()],
+        action,
+        ..rule(name, scope, &[("1m", limit(100, 60_000))])
+    };
+    let quota = IdentityQuota { per_minute: Some(2), ..IdentityQuota::default() };
+    let owned = tollkeeper_core::IdentityRecord { quota, ..identity(Vec::new()) };
+    for other in [
+        of_tier("watch", RuleScope::User, Action::LogOnly),
+        of_tier("each", RuleScope::Key, Action::Reject),
+    ] {
+        let node = node_with(vec![other]);
+        for number in [2, 3] {
+            node.add(number, |record| record.identity = Some(owned.clone()));
+        }
+        for (number, verdict) in
+            [(2, Verdict::Valid), (3, Verdict::Valid), (2, Verdict::RateLimited)]
+        {
+            assert_eq!(node.verify(&ask(number)).await.verdict, verdict);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_meets_too_many_limits_is_refused_and_spends_nothing() {
+    let many = |count: usize| {
+        (0..count).map(|n| rule(&format!("r{n}"), RuleScope::Global, &[("1m", limit(9, 60_000))]))
+    };
+    let node = node_with(many(256).collect());
+    assert_eq!(node.verify(&ask(1)).await.verdict, Verdict::Valid);
+    put(&node, many(257).collect(), 2);
+    assert!(matches!(node.warm(&ask(1)).await, Err(WarmError::TooManyLimits { most: 256 })));
+    put(&node, many(2).collect(), 3);
+    assert_eq!(left(&node, ask(1), "r0/1m").await, 8);
+}
+
+#[tokio::test]
+async fn a_look_at_a_throttled_limit_tells_the_wait_that_the_request_would_have() {
+    let slow = Rule {
+        action: Action::Throttle { max_delay_ms: 40_000 },
+        ..rule("slow", RuleScope::Key, &[("20s", limit(1, 20_000))])
+    };
+    let node = node_with(vec![slow]);
+    node.add(2, |_| ());
+    for _ in 0..3 {
+        let told = node.verify(&dry(ask(2))).await;
+        let real = node.verify(&ask(2)).await;
+        assert_eq!((told.verdict, told.delay_ms), (real.verdict, real.delay_ms));
+    }
 }
 
 #[tokio::test]

@@ -62,6 +62,7 @@ impl Node {
             caller: Arc::clone(caller),
             action: "limit",
             missing,
+            once: false,
             checks: checks.into(),
         };
         self.decider.warm(&ask, NOW, &mut |_, _| ()).await

@@ -124,6 +124,7 @@ impl World {
             caller: Arc::clone(&self.caller),
             action: "limit",
             missing: Missing::Refuse,
+            once: false,
             checks: checks.collect(),
         };
         self.decider.warm(&ask, self.now, &mut |_, _| ()).await.unwrap()

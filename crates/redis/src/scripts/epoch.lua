@@ -10,7 +10,8 @@ local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(time[2] / 1000)
 local epoch = redis.call('GET', KEYS[1]) or ''
 local run, til = string.match(epoch, '^(%w+)|(%d+)$')
-if run == RUN then
+-- One that learns for longer than any does was written before the clock stepped back, and begins anew.
+if run == RUN and tonumber(til) <= now + LEARN_MS then
   -- Written and not only prolonged: a server without memory left must refuse this as it refuses a take.
   redis.call('SET', KEYS[1], epoch, 'PX', EPOCH_MS)
   return { now, tonumber(til) }

@@ -30,11 +30,12 @@ if kind == 'fw' and (now < call_win or now >= call_win + width) then
   return { print, now, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 end
 
--- The epoch: history is whole only if this very process wrote it.
+-- The epoch: history is whole only if this very process wrote it. One that learns for longer than any does was written
+-- before the clock stepped back, and begins anew.
 local learning = false
 local epoch = call('GET', KEYS[2])
 local learn_until = epoch and string.find(epoch, RUN, 1, true) == 1 and tonumber(string.sub(epoch, #RUN + 2))
-if not learn_until then
+if not learn_until or learn_until > now + LEARN_MS then
   learning, learn_until = true, now + LEARN_MS
   call('SET', KEYS[2], RUN .. string.format('|%.0f', learn_until), 'PX', EPOCH_MS)
 elseif now < learn_until then

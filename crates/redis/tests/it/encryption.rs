@@ -10,7 +10,7 @@ use tollkeeper_testkit::RedisServer;
 use crate::{connected, echo, start, until};
 
 /// One certificate that signs itself, for `127.0.0.1` only.
-fn certificate(folder: &Path) -> (PathBuf, PathBuf) {
+pub(crate) fn certificate(folder: &Path) -> (PathBuf, PathBuf) {
     let (key, certificate) = (folder.join("key.pem"), folder.join("certificate.pem"));
     let made = Command::new("openssl")
         .args([

@@ -12,7 +12,9 @@ use tollkeeper_redis::{Arg, CallError, Options, Redis, RedisUrl, ScriptId, Value
 mod cluster;
 mod config_cache;
 mod encryption;
+mod eviction;
 mod fake;
+mod guarded;
 mod outage;
 mod refusal;
 mod replies;

@@ -26,6 +26,7 @@ pub async fn check(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let retried = idempotency::key_of(call.headers)?;
     let purpose = if request.dry_run { Purpose::Look } else { Purpose::Spend };
     let ask = ask(call, &request, "check", purpose).await?;
+    let ask = VerifyAsk { once: retried.is_some(), ..ask };
     let warm = warm(call, &ask).await?;
     let answer = || {
         let decided = call.app.decider.verify(warm, call.now);
@@ -93,6 +94,7 @@ async fn ask<'a>(
         cost: request.cost.and_then(Cost::new).unwrap_or(Cost::ONE),
         credits: request.credits.as_ref().map_or(1, |credits| credits.cost),
         purpose,
+        once: false,
         at: None,
     })
 }
@@ -145,7 +147,7 @@ fn checked(call: &Call<'_>, answer: &Answer<Verified>, told: &Told<'_>) -> Reply
             identity: made.identity().map(verify::identity),
             credits: made.credits.map(|taken| taken.balance),
             limits: lines::limits(made, told, at),
-            degraded: made.limits.iter().any(|one| one.degraded),
+            degraded: made.is_degraded(),
         },
     )
 }

@@ -1,8 +1,8 @@
 //! `limits.*`: look at a counter without spending, set counters back, and tell how often limits were met.
 
 use tollkeeper_account::Kind;
-use tollkeeper_core::{Cost, Limit, Millis, Override, Sharing};
-use tollkeeper_decide::{Counted, LimitCheck, Namespace, NamespaceTag, RootKey, Warm, owner};
+use tollkeeper_core::{Cost, Limit, Millis, Override, RuleScope, Sharing, identifier_of};
+use tollkeeper_decide::{Counted, LimitCheck, Namespace, RootKey, Warm, owner};
 use tollkeeper_store::{StatsOf, StoreError, Thing};
 use tollkeeper_wire as wire;
 
@@ -46,29 +46,34 @@ pub async fn reset(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let request: wire::ResetRequest<'_> = call.request()?;
     let caller = call.caller().await?;
     permit(&caller, "limits", "*", "reset")?;
-    let tag = match &request.namespace {
-        Some(called) => existing(call, &caller, called).await?.tag.clone(),
-        None => owner_of(call, &caller, &request).await?,
+    let cells = match &request.namespace {
+        Some(called) => {
+            let namespace = existing(call, &caller, called).await?;
+            call.app.decider.reset(&namespace.tag, request.identifier.as_deref()).await?
+        }
+        None => reset_owner(call, &caller, &request).await?,
     };
-    let cells = call.app.decider.reset(&tag, request.identifier.as_deref()).await?;
     let mut sheet = Sheet::new();
     sheet.timing(&call.timing);
     Ok(sheet.success(call.id, wire::ResetReply { cells }))
 }
 
-/// Where the counters of a key or an identity are.
-async fn owner_of(
+/// All counters of a key, or of an identity: its own limits, its quota, and those of rules that count by it alone. Where
+/// a rule counts by several things together, its counters belong to all of them and stay.
+async fn reset_owner(
     call: &Call<'_>,
     caller: &RootKey,
     request: &wire::ResetRequest<'_>,
-) -> Result<NamespaceTag, Refusal> {
-    let (tenant_id, now) = (caller.tenant.id.clone(), call.now);
-    let (what, named) = match (&request.key_id, &request.external_id) {
-        (Some(key_id), _) => (Thing::Key, key_id.to_string()),
-        (None, external_id) => (Thing::Identity, external_id.as_deref().unwrap_or("").to_owned()),
+) -> Result<u64, Refusal> {
+    let (tenant, now) = (&caller.tenant, call.now);
+    let (what, scope, named) = match (&request.key_id, &request.external_id) {
+        (Some(key_id), _) => (Thing::Key, RuleScope::Key, &**key_id),
+        (None, external_id) => {
+            (Thing::Identity, RuleScope::User, external_id.as_deref().unwrap_or(""))
+        }
     };
     let found = {
-        let named = named.clone();
+        let (tenant_id, named) = (tenant.id.clone(), named.to_owned());
         desk::read(call, move |store| async move {
             Ok(match what {
                 Thing::Key => store.key_view(&tenant_id, &named, now).await?.map(|key| key.id),
@@ -77,8 +82,20 @@ async fn owner_of(
         })
         .await?
     };
-    let id = found.ok_or_else(|| Refusal::from(&StoreError::NotFound { what, named }))?;
-    Ok(owner(call.app.decider.hasher(), &caller.tenant.slug, &id))
+    let decider = &call.app.decider;
+    let mut cells = 0;
+    for id in found.iter().flat_map(|id| [id.clone(), format!("quota:{id}")]) {
+        cells += decider.reset(&owner(decider.hasher(), &tenant.slug, &id), None).await?;
+    }
+    let identifier = identifier_of(named);
+    for tag in decider.rules().of(&tenant.id).iter().flat_map(|book| book.counted_by(scope)) {
+        cells += decider.reset(tag, Some(&identifier)).await?;
+    }
+    // Rules count users that nobody stored.
+    if found.is_none() && cells == 0 {
+        return Err(Refusal::from(&StoreError::NotFound { what, named: named.to_owned() }));
+    }
+    Ok(cells)
 }
 
 /// A namespace is counted by its id, so that it is asked for by name or id like everywhere.

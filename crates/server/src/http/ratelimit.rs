@@ -15,7 +15,7 @@ use crate::status::Refusal;
 pub async fn limit(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let request: wire::LimitRequest<'_> = call.request()?;
     let key = idempotency::key_of(call.headers)?;
-    let ask = ask(call, SmallVec::from_iter([check(&request)?])).await?;
+    let ask = ask(call, SmallVec::from_iter([check(&request)?]), key).await?;
     let warm = warm(call, &ask).await?;
     once(call, &ask, "/v2/ratelimit.limit", key, || {
         let answer = decide(call, Kind::Limit, warm);
@@ -26,7 +26,7 @@ pub async fn limit(call: &mut Call<'_>) -> Result<Reply, Refusal> {
 pub async fn multi_limit(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let request: wire::MultiLimitRequest<'_> = call.request()?;
     let key = idempotency::key_of(call.headers)?;
-    let ask = ask(call, request.0.iter().map(check).collect::<Result<_, _>>()?).await?;
+    let ask = ask(call, request.0.iter().map(check).collect::<Result<_, _>>()?, key).await?;
     let warm = warm(call, &ask).await?;
     once(call, &ask, "/v2/ratelimit.multiLimit", key, || {
         let answer = decide(call, Kind::MultiLimit, warm);
@@ -37,9 +37,11 @@ pub async fn multi_limit(call: &mut Call<'_>) -> Result<Reply, Refusal> {
 async fn ask<'a>(
     call: &mut Call<'_>,
     checks: SmallVec<[LimitCheck<'a>; 1]>,
+    key: Option<&[u8]>,
 ) -> Result<LimitAsk<'a>, Refusal> {
     let caller = call.caller().await?;
-    Ok(LimitAsk { caller, action: "limit", missing: Missing::Create, checks })
+    let once = key.is_some();
+    Ok(LimitAsk { caller, action: "limit", missing: Missing::Create, once, checks })
 }
 
 async fn warm(call: &mut Call<'_>, ask: &LimitAsk<'_>) -> Result<Warm, Refusal> {

@@ -14,12 +14,12 @@ use tollkeeper_decide::{
 use tollkeeper_wire as wire;
 
 use super::call::Call;
-use super::fields::Standing;
+use super::gate;
 use super::idempotency::{self, Once};
 use super::ratelimit::{limit_of, sharing_of};
 use super::reply::{Reply, Sheet};
 use crate::keyring::Keyring;
-use crate::status::Refusal;
+use crate::status::{Refusal, Ruling};
 
 const ROUTE: &str = "/v2/keys.verifyKey";
 
@@ -44,6 +44,7 @@ pub async fn verify(call: &mut Call<'_>) -> Result<Reply, Refusal> {
         cost: Cost::ONE,
         credits: request.credits.as_ref().map_or(1, |credits| credits.cost),
         purpose: Purpose::Spend,
+        once: retried.is_some(),
         at: None,
     };
     let (app, timing, tally) = (call.app, &mut call.timing, call.app.ledger.page());
@@ -109,21 +110,12 @@ pub fn limits<'a>(
 fn render(call: &Call<'_>, answer: &Answer<Verified>) -> Reply {
     let made = answer.made();
     let mut sheet = Sheet::new();
-    if let Some(tightest) = tightest(made) {
-        let (policy, outcome) = (&*tightest.name, &tightest.outcome);
-        sheet.standing(&Standing::of(policy, outcome, &tightest.limit, answer.at()));
-    }
+    gate::stand(&mut sheet, &Ruling::new(made, answer.at()), answer.at());
     sheet.timing(&call.timing);
     match &made.key {
         None => sheet.success(call.id, wire::VerifyKeyReply::bare(wire::Code::NotFound)),
         Some(key) => sheet.success(call.id, full(made, key, answer.at())),
     }
-}
-
-/// The limit that leaves least, a denied one first: what the headers speak of.
-fn tightest(made: &Verified) -> Option<&tollkeeper_decide::VerifiedLimit> {
-    let counted = made.limits.iter().filter(|one| !one.is_shadow());
-    counted.min_by_key(|one| (one.outcome.admitted(), one.outcome.remaining))
 }
 
 fn full<'a>(made: &'a Verified, key: &'a LoadedKey, now: Millis) -> wire::VerifyKeyReply<'a> {
@@ -142,6 +134,7 @@ fn full<'a>(made: &'a Verified, key: &'a LoadedKey, now: Millis) -> wire::Verify
         roles: record.roles.as_slice().into(),
         identity: record.identity.as_ref().map(identity),
         ratelimits: limits.into(),
+        delay_ms: Ruling::new(made, now).delay_ms(),
         revoked_at: match made.verdict {
             Verdict::Revoked { at } => Some(at.0),
             _ => None,

@@ -15,6 +15,7 @@ impl From<WarmError> for Refusal {
                 Self::Forbidden { needs: format!("{resource}.{id}.{action}") }
             }
             WarmError::LimitUnknown(name) => Self::LimitUnknown(name),
+            WarmError::TooManyLimits { most } => Self::TooManyLimits { most },
             WarmError::Origin(error) => error.into(),
         }
     }

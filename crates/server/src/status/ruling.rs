@@ -69,10 +69,11 @@ impl<'a> Ruling<'a> {
         (self.made.passed() && self.made.delay_ms > 0).then_some(self.made.delay_ms)
     }
 
-    /// The limit that leaves least, a denied one first: what headers speak of. One that only watches is never it.
+    /// What headers speak of: of the limits that deny the one that does so longest, else the one that leaves least. One
+    /// that only watches is never it.
     pub fn tightest(&self) -> Option<&'a VerifiedLimit> {
         let counting = self.made.limits.iter().filter(|one| !one.is_shadow());
-        counting.min_by_key(|one| (one.outcome.admitted(), one.outcome.remaining))
+        counting.min_by_key(|one| one.outcome.tightness())
     }
 
     /// The limits without room.

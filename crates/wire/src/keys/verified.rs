@@ -32,8 +32,8 @@ choice! {
     }
 }
 
-/// Key, identity and request may each bring fifty.
-const LIMITS_MAX: usize = 150;
+/// Key, identity and request may each bring fifty, a quota four, and rules 256.
+const LIMITS_MAX: usize = 410;
 
 reply! {
     /// One limit of a verification.
@@ -69,6 +69,8 @@ reply! {
         optional identity "identity": Identity<'a> = Identity::SHAPE, "Whose key it is.";
         listed ratelimits "ratelimits": Cow<'a, [VerifiedLimit<'a>]> =
             Shape::List { of: &VerifiedLimit::SHAPE, min: 0, max: LIMITS_MAX }, "Every limit that was looked at.";
+        optional delay_ms "delayMs": u64 = Shape::Integer(COUNT),
+            "Valid, but throttled: let the request through after so long.";
         optional revoked_at "revokedAt": u64 = Shape::Integer(COUNT), "With `REVOKED`: since when, unix milliseconds.";
     }
 }
@@ -90,6 +92,7 @@ impl VerifyKeyReply<'_> {
             roles: Cow::default(),
             identity: None,
             ratelimits: Cow::default(),
+            delay_ms: None,
             revoked_at: None,
         }
     }

@@ -34,7 +34,8 @@ fn a_redis_that_forgets_its_scripts_again_and_again_fails_no_request_and_passes_
     let mut got = admitted(&seen[0]);
     let mut clients = fleet.clients();
     eventually("all of the limit can be had", || {
-        let seen: Vec<Seen> = (0..20).map(|n| one(&mut clients[n % 2], &asked("script", LIMIT))).collect();
+        let seen: Vec<Seen> =
+            (0..20).map(|n| one(&mut clients[n % 2], &asked("script", LIMIT))).collect();
         got += admitted(&seen);
         admitted(&seen) == 0 && seen.iter().all(|one| !one.degraded)
     });

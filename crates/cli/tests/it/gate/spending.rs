@@ -74,6 +74,49 @@ fn dry_runs_and_explanations_spend_nothing_of_shared_limits_either() {
     }
 }
 
+/// Two nodes that share limits, each with a store of its own.
+fn two_nodes(redis: &RedisServer) -> [World; 2] {
+    let url: &'static str = redis.url().leak();
+    [(); 2].map(|()| World::with(&[("TOLLKEEPER_REDIS_URL", url), ("TOLLKEEPER_MODE", "redis")]))
+}
+
+#[test]
+fn looking_on_one_node_leaves_the_last_unit_for_another() {
+    let redis = RedisServer::start().expect("a Redis");
+    let [one, other] = two_nodes(&redis);
+    let (mut one, mut other) = (one.client(), other.client());
+    for client in [&mut one, &mut other] {
+        apply(client, &json!([rule("single", &json!("user"), 1, json!({}))]));
+    }
+    let ask = json!({"externalId": "ann"});
+    let dry = super::with(ask.clone(), json!({"dryRun": true}));
+    for _ in 0..5 {
+        assert_eq!(verdict(&check(&mut one, &dry)), ("VALID", 200));
+        assert_eq!(explain(&mut one, &ask)["allowed"], true);
+    }
+    assert_eq!(verdict(&check(&mut other, &ask)), ("VALID", 200));
+    assert_eq!(verdict(&check(&mut one, &dry)), ("RATE_LIMITED", 429));
+}
+
+#[test]
+fn a_retry_with_the_same_idempotency_key_spends_a_single_shared_limit_once() {
+    let redis = RedisServer::start().expect("a Redis");
+    let [world, _] = two_nodes(&redis);
+    let mut client = world.client();
+    apply(&mut client, &json!([rule("single", &json!("user"), 5, json!({}))]));
+    let ask = json!({"externalId": "ann"});
+    let limit =
+        json!({"namespace": "api", "identifier": "ann", "limit": 5, "duration": 60_000_000});
+    for _ in 0..4 {
+        client.post_once("gate.check", &ask, "one");
+        client.post_once("ratelimit.limit", &limit, "one");
+        let other = client.post_once("gate.check", &json!({"externalId": "ann", "cost": 2}), "one");
+        assert_eq!(other.status(), 409);
+    }
+    assert_eq!(left(&check(&mut client, &ask), "single/30d"), 3);
+    assert_eq!(client.limit(&limit)["remaining"], 3);
+}
+
 #[test]
 fn a_dry_run_says_what_would_be_denied_and_so_does_an_explanation() {
     let world = World::new();

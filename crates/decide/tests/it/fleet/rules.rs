@@ -284,6 +284,24 @@ fn what_is_admitted_without_a_lease_counts_only_if_the_whole_bundle_stands() {
 }
 
 #[test]
+fn a_bundle_that_was_refused_leaves_a_nodes_share_as_it_was() {
+    let desk = Desk::new();
+    // One node of one: its share is the whole.
+    let bundled = LeaseAsk { bundled: true, ..ask(1, fixed(3, HOUR)) };
+    let units = || match desk.near(&bundled, Link::Away) {
+        NearLease::Dealt(dealt, _) => dealt.units,
+        other => panic!("{other:?}"),
+    };
+    for _ in 0..10 {
+        desk.table.release(units().expect("a share"));
+    }
+    let held: Vec<_> = std::iter::from_fn(units).take(5).collect();
+    assert_eq!(held.len(), 3, "what waits for a decision is not free");
+    desk.table.commit(&held);
+    assert!(units().is_none());
+}
+
+#[test]
 fn an_edge_costs_a_fast_cell_one_call_for_the_window_that_is_over() {
     let mut desk = Desk::new();
     let limit = sliding(1_000, SECOND);

@@ -39,6 +39,17 @@ fn an_epoch_of_this_process_stays_as_it_is_and_lives_on() {
 }
 
 #[test]
+fn a_clock_that_steps_back_makes_a_tag_learn_for_a_second_and_not_until_it_has_caught_up() {
+    let mut redis = FakeTime::start();
+    let epoch = redis.load_timed(EPOCH);
+    redis.ask(epoch.call(&[KEY]).arg(NOW));
+    for back in [1, 3_600_000] {
+        let answer = redis.ask(epoch.call(&[KEY]).arg(NOW - back));
+        assert_eq!(numbers(&answer), [NOW - back, NOW - back + 1_000]);
+    }
+}
+
+#[test]
 fn the_time_is_that_of_the_server() {
     let mut redis = FakeTime::start();
     let epoch = redis.load(EPOCH);

@@ -274,6 +274,8 @@ impl<'a> World<'a> {
 
     /// The rule of the epoch, and what this call does to it.
     fn learns(&mut self, record: Option<&Record>, call: &Take) -> bool {
+        // One from before the clock stepped back begins anew.
+        self.epoch = self.epoch.filter(|until| *until <= self.now + 1_000);
         let until = *self.epoch.get_or_insert(self.now + 1_000);
         let learning = self.now < until;
         let news = Record::hears_news(record, call, Millis(self.now));

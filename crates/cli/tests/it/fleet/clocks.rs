@@ -1,0 +1,203 @@
+//! Wrong clocks: nodes that are hours off, clocks that step while limits are counted, and a Redis whose own clock jumps.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::json;
+use tempfile::TempDir;
+use tollkeeper_testkit::{RedisServer, Tollkeeper};
+
+use super::{Asked, Fleet, Seen, admitted, body, by_window, clients, drive, heard, one};
+use crate::time::{eventually, pause};
+use crate::world::{Client, LONG_MS, side_by_side, start};
+
+const SHIM: &str = include_str!("wall_clock.c");
+
+const HOUR_S: i64 = 3_600;
+
+/// Clocks of processes, each wrong by as much as it is told.
+struct WallClocks {
+    folder: TempDir,
+}
+
+/// A Redis with a clock that can be told to be wrong. Dropping it ends it.
+struct OddRedis {
+    process: Child,
+    port: u16,
+}
+
+// === impl WallClocks ===
+
+impl WallClocks {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("wall_clock.c"), SHIM).expect("its text");
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-O1", "-o", "wall_clock.so", "wall_clock.c"]);
+        let made = compiler.current_dir(folder.path()).output().expect("a C compiler");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        Self { folder }
+    }
+
+    fn set(&self, whose: &str, ahead_s: i64) {
+        let mut how = fs::OpenOptions::new();
+        how.create(true).write(true).truncate(false);
+        let file = how.open(self.file(whose)).expect("a file");
+        // In place: the process has mapped it.
+        file.write_all_at(&ahead_s.to_le_bytes(), 0).expect("written");
+    }
+
+    fn file(&self, whose: &str) -> PathBuf {
+        self.folder.path().join(whose)
+    }
+
+    /// What the process must be started with.
+    fn env(&self, whose: &str) -> [(&'static str, String); 2] {
+        let library = self.folder.path().join("wall_clock.so");
+        [
+            ("LD_PRELOAD", library.display().to_string()),
+            ("WALL_CLOCK_AHEAD", self.file(whose).display().to_string()),
+        ]
+    }
+
+    fn node(&self, whose: &str, redis: &str) -> (Tollkeeper, TempDir) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let env = self.env(whose);
+        let mut env: Vec<_> = env.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        env.push(("TOLLKEEPER_REDIS_URL", redis));
+        (start(folder.path(), &env).expect("the node starts"), folder)
+    }
+}
+
+// === impl OddRedis ===
+
+impl OddRedis {
+    fn start(clocks: &WallClocks) -> Self {
+        // Its port is free once it is gone.
+        let port = RedisServer::start().expect("a Redis").port();
+        let mut command = Command::new("redis-server");
+        command.args(["--port", &port.to_string(), "--save", "", "--appendonly", "no"]);
+        command.envs(clocks.env("redis")).current_dir(clocks.folder.path());
+        let process = command.stdout(Stdio::null()).spawn().expect("a Redis");
+        let redis = Self { process, port };
+        eventually("it answers", || redis.ask("PING").starts_with("PONG"));
+        redis
+    }
+
+    fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    fn ask(&self, command: &str) -> String {
+        let asked =
+            Command::new("redis-cli").args(["-p", &self.port.to_string(), command]).output();
+        String::from_utf8_lossy(&asked.expect("an answer").stdout).into_owned()
+    }
+}
+
+impl Drop for OddRedis {
+    fn drop(&mut self) {
+        // Fails only when it has ended already.
+        let _ = (self.process.kill(), self.process.wait());
+    }
+}
+
+#[test]
+fn nodes_that_are_hours_wrong_and_step_meanwhile_count_by_the_clock_of_redis() {
+    const LIMIT: u64 = 100;
+    let clocks = WallClocks::new();
+    let redis = RedisServer::start().expect("a Redis");
+    for (whose, ahead_s) in [("fast", HOUR_S), ("slow", -HOUR_S)] {
+        clocks.set(whose, ahead_s);
+    }
+    let nodes: Vec<_> = ["fast", "slow"].map(|whose| clocks.node(whose, &redis.url())).into();
+    let seen = side_by_side(3, |thread| {
+        if thread == 2 {
+            // Each becomes as wrong as the other was.
+            pause(Duration::from_secs(2));
+            clocks.set("fast", -HOUR_S);
+            clocks.set("slow", HOUR_S);
+            return Vec::new();
+        }
+        let algorithm = ["fixed_window", "sliding_window"][thread];
+        drive(&nodes, 4, Duration::from_millis(5_200), 300, |_| Asked {
+            body: body(algorithm, LIMIT, 1_000, algorithm),
+            cost: 1,
+        })
+    });
+    let redis_s: u64 =
+        redis.ask(&["TIME"]).lines().next().expect("seconds").parse().expect("a number");
+    for seen in &seen[..2] {
+        let windows = by_window(seen);
+        assert!(windows.values().all(|got| *got <= LIMIT), "{windows:?}");
+        // Both nodes name the same windows, and those are of Redis' time.
+        let ends: BTreeSet<u64> =
+            seen.iter().filter(|one| !one.degraded).map(|one| one.reset).collect();
+        assert!((4..=9).contains(&ends.len()), "{ends:?}");
+        assert!(ends.iter().all(|end| end.abs_diff(redis_s * 1_000) < 60_000), "{ends:?}");
+        assert!(admitted(seen) >= 2 * LIMIT, "{windows:?}");
+    }
+}
+
+#[test]
+fn a_redis_whose_clock_jumps_costs_at_most_one_limit_per_jump() {
+    const LIMIT: u64 = 50;
+    let clocks = WallClocks::new();
+    clocks.set("redis", 0);
+    let redis = OddRedis::start(&clocks);
+    let nodes = super::nodes_at(&redis.url(), 2, &[]);
+    let mut clients = clients(&nodes);
+    let kinds = ["fixed_window", "sliding_window", "token_bucket"];
+    let asked = |algorithm: &str| {
+        let mut body = body("jump", LIMIT, LONG_MS, algorithm);
+        body["onOutage"] = json!("deny");
+        Asked { body, cost: 1 }
+    };
+    let use_up = |clients: &mut Vec<Client>, algorithm: &str| {
+        let all: Vec<Seen> = (0..2 * LIMIT as usize)
+            .map(|n| heard(&mut clients[n % 2], &asked(algorithm)))
+            .collect();
+        admitted(&all)
+    };
+    let mut got = kinds.map(|algorithm| use_up(&mut clients, algorithm));
+    assert!(got.iter().all(|got| (LIMIT - 5..=LIMIT).contains(got)), "{got:?}");
+    // Back by an hour: within the window, or into one that is over. Nothing is refilled by that, nothing is had twice.
+    for (jumps, ahead_s) in [(1, -HOUR_S), (2, 0), (3, 40 * 24 * HOUR_S), (4, 0)] {
+        clocks.set("redis", ahead_s);
+        // A reckoning of its time that is older than this is not believed by then.
+        pause(Duration::from_millis(300));
+        for (got, algorithm) in got.iter_mut().zip(kinds) {
+            *got += use_up(&mut clients, algorithm);
+            let most = LIMIT * (1 + jumps);
+            assert!(*got <= most, "{algorithm}, jump {jumps}: {got} of at most {most}");
+        }
+    }
+    assert!(!one(&mut clients[0], &asked("fixed_window")).degraded);
+}
+
+/// Every key has the same edges. A key that goes on costs each node one call with its first request of a window, and at most
+/// one more: no edge costs more than the requests that come with it.
+#[test]
+fn windows_of_many_keys_that_end_together_cost_each_key_a_call_or_two() {
+    const KEYS: u64 = 100;
+    const WIDTH_MS: u64 = 2_000;
+    const WINDOWS: u64 = 4;
+    let fleet = Fleet::of(2);
+    let ask = |n: u64| Asked {
+        body: body(&format!("many {}", n % KEYS), 1_000, WIDTH_MS, "fixed_window"),
+        cost: 1,
+    };
+    // Leases have found their sizes by then.
+    drive(&fleet.nodes, 6, Duration::from_millis(2 * WIDTH_MS), 1_000, ask);
+    let before = fleet.calls();
+    let seen = drive(&fleet.nodes, 6, Duration::from_millis(WINDOWS * WIDTH_MS), 1_000, ask);
+    // Two nodes look after their links ten times a second and count each other twice.
+    let idle = 2 * 13 * WINDOWS * WIDTH_MS / 1_000;
+    let calls = (fleet.calls() - before).saturating_sub(idle);
+    assert!(calls <= seen.len() as u64, "{calls} calls for {} requests", seen.len());
+    assert!(calls <= 2 * 2 * KEYS * (WINDOWS + 1), "{calls} calls in {WINDOWS} windows");
+}

@@ -51,6 +51,7 @@ impl FromStr for Cidr {
 
     /// Bits behind the prefix are cleared: `10.1.2.3/8` is `10.0.0.0/8`.
     fn from_str(text: &str) -> Result<Self, NotACidr> {
+        const MAPPED_BITS: u8 = 96;
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(parse_prefix(prefix)?)),
             None => (text, None),
@@ -62,7 +63,6 @@ impl FromStr for Cidr {
             return Err(NotACidr);
         }
         // Addresses are compared as IPv4 where they are IPv4 inside IPv6, so ranges of those are written so too.
-        const MAPPED_BITS: u8 = 96;
         match (canonical(address), prefix.checked_sub(MAPPED_BITS)) {
             (IpAddr::V4(inner), Some(inner_prefix)) if address.is_ipv6() => {
                 Ok(Self::around(IpAddr::V4(inner), inner_prefix))
@@ -121,6 +121,9 @@ mod tests {
             ("::/0", "::1", true),
             ("10.0.0.0/8", "::ffff:10.1.1.1", true),
             ("::/0", "10.0.0.1", false),
+            ("::ffff:10.0.0.0/104", "10.1.1.1", true),
+            ("::ffff:192.0.2.1", "192.0.2.1", true),
+            ("::ffff:192.0.2.1", "192.0.2.2", false),
             ("0.0.0.0/0", "::1", false),
         ] {
             assert_eq!(contains(range, address), expected, "{range} {address}");

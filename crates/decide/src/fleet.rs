@@ -22,7 +22,7 @@ use crate::lease::{
 
 pub use links::LinkView;
 pub use mode::{Mode, Modes};
-pub use origin::{Asking, News, Origin};
+pub use origin::{Asking, History, News, Origin};
 pub use shadow::{Agreement, Beside, Shadowed};
 
 use links::Links;

@@ -40,8 +40,8 @@ pub use counts::{CountOf, Counted, Counts, LimitCount, LimitCounts};
 pub use decided::Decided;
 pub use decider::{CacheName, Decider};
 pub use fleet::{
-    Agreement, Asking, Fleet, Gathered, LinkView, Mode, Modes, News, Origin, PATIENCE, Shadowed,
-    SharedAsk, Steady,
+    Agreement, Asking, Fleet, Gathered, History, LinkView, Mode, Modes, News, Origin, PATIENCE,
+    Shadowed, SharedAsk, Steady,
 };
 pub use lease::{
     Ceilings, CellName, Consistency, Dealt, Errand, Hold, LeaseAsk, LeaseMark, LeaseStats,

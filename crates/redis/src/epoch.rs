@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use redis::{Value, cmd};
 use tokio::task::JoinSet;
-use tollkeeper_decide::Missed;
+use tollkeeper_core::Millis;
+use tollkeeper_decide::History;
 
 use crate::client::Redis;
 use crate::error::CallError;
 use crate::fresh::{Checking, Fresh, OnVetted};
-use crate::origin::{EPOCH, missed};
+use crate::origin::EPOCH;
 use crate::take::epoch_key;
 
 /// What one step of checking or renewing a server's epochs may take. One that takes longer hangs.
@@ -36,10 +37,10 @@ pub(crate) struct Renewal;
 
 impl Epoch {
     /// How a tag's epoch stands; one of another process, or none, is renewed by this.
-    pub(crate) async fn ask(redis: &Redis, tag: u16) -> Result<Self, Missed> {
+    pub(crate) async fn ask(redis: &Redis, tag: u16) -> Result<Self, CallError> {
         let key = epoch_key(tag);
-        let value = redis.run(tag, EPOCH, &[key.as_bytes()], &[], PATIENCE).await;
-        Self::read(&value.map_err(|error| missed(&error))?).ok_or(Missed::Silent)
+        let value = redis.run(tag, EPOCH, &[key.as_bytes()], &[], PATIENCE).await?;
+        Self::read(&value).ok_or_else(|| CallError::Strange(format!("{value:?} for an epoch")))
     }
 
     fn read(value: &Value) -> Option<Self> {
@@ -50,6 +51,15 @@ impl Epoch {
 
     pub(crate) fn is_learning(&self) -> bool {
         self.now_ms < self.learns_until_ms
+    }
+
+    /// Learning is prolonged while nodes have something new to tell, but never ends less than its length after it began.
+    pub(crate) fn history(&self) -> History {
+        if !self.is_learning() {
+            return History::Whole;
+        }
+        let began = Millis(self.learns_until_ms.saturating_sub(LEARN_MS));
+        History::Learning { began, now: Millis(self.now_ms) }
     }
 
     /// It began with this very question.

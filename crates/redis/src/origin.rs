@@ -1,13 +1,13 @@
 //! The shared origin of limits: lease calls, epochs, members and news over Redis. It keeps no counters itself.
 
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use redis::{Value, cmd};
 use tokio::runtime::Handle;
 use tollkeeper_core::{Boot, Take, Taken};
-use tollkeeper_decide::{Asking, CellName, Missed, News, Origin, Scope};
+use tollkeeper_decide::{Asking, CellName, History, Missed, News, Origin, Scope};
 
 use crate::client::Redis;
 use crate::epoch::{self, Epoch};
@@ -55,6 +55,8 @@ struct Inner {
     places: RwLock<Places>,
     /// Counts probes.
     probed: AtomicU16,
+    /// The last probe was refused.
+    refused: AtomicBool,
     runtime: Handle,
 }
 
@@ -81,6 +83,7 @@ impl RedisOrigin {
             boot,
             places: RwLock::default(),
             probed: AtomicU16::new(0),
+            refused: AtomicBool::new(false),
             runtime: runtime.clone(),
         }));
         origin.0.look();
@@ -200,9 +203,11 @@ impl Inner {
         })
     }
 
-    async fn probe(&self, server: usize) -> Result<bool, Missed> {
+    async fn probe(&self, server: usize) -> Result<History, Missed> {
         let tag = self.some_tag(server).ok_or(Missed::Away)?;
-        let epoch = Epoch::ask(&self.redis, tag).await?;
+        let asked = Epoch::ask(&self.redis, tag).await;
+        self.tell_refusal(asked.as_ref().err());
+        let epoch = asked.map_err(|error| missed(&error))?;
         if epoch.is_new() {
             // Everything is gone, not this one key: all tags learn at once.
             let tags: Vec<u16> = self.with_places(|places| {
@@ -211,7 +216,19 @@ impl Inner {
             });
             epoch::renew_all(&self.redis, tags).await;
         }
-        Ok(epoch.is_learning())
+        Ok(epoch.history())
+    }
+
+    /// A server that answers and refuses is an outage that somebody can end, so it is said why. Once, not ten times a second.
+    fn tell_refusal(&self, error: Option<&CallError>) {
+        let refused = matches!(error, Some(CallError::Refused(_)));
+        let told = self.refused.swap(refused, Ordering::Relaxed);
+        if let Some(error) = error
+            && refused
+            && !told
+        {
+            tracing::error!("no limit can be counted: {error}");
+        }
     }
 
     async fn members(&self, word: &str) -> Result<u64, Missed> {
@@ -302,7 +319,7 @@ impl Origin for RedisOrigin {
         self.0.with_places(|places| places.servers.get(server).is_some_and(|(_, up)| *up))
     }
 
-    fn probe(&self, server: usize) -> Asking<bool> {
+    fn probe(&self, server: usize) -> Asking<History> {
         let inner = Arc::clone(&self.0);
         Box::pin(async move { inner.probe(server).await })
     }

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::{interval, timeout};
 use tollkeeper_account::{BootId, LeaseLeft, LeaseMarks, SharedJournal};
 use tollkeeper_core::Boot;
-use tollkeeper_decide::{CellHasher, Fleet, LeaseTable, Origin};
+use tollkeeper_decide::{CellHasher, Fleet, History, LeaseTable, Origin};
 use tollkeeper_redis::{BusEvent, RedisOrigin};
 
 use crate::clock::Clock;
@@ -74,7 +74,8 @@ async fn is_ready(origin: &RedisOrigin) {
         let servers = origin.servers();
         let mut ready = servers > 0;
         for server in 0..servers {
-            ready &= origin.is_connected(server) && origin.probe(server).await == Ok(false);
+            ready &=
+                origin.is_connected(server) && origin.probe(server).await == Ok(History::Whole);
         }
         if ready && origin.is_settled().await {
             return;

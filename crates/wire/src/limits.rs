@@ -145,8 +145,8 @@ request! {
     ResetRequest<'a> {
         optional namespace "namespace": Text<'a> = Shape::Text(NAMESPACE), "Name or id of a namespace.";
         optional identifier "identifier": Text<'a> = Shape::Text(IDENTIFIER), "Default: every identifier of the namespace.";
-        optional key_id "keyId": Text<'a> = ID, "A key: all limits that are counted for it alone.";
-        optional external_id "externalId": Text<'a> = EXTERNAL_ID, "An identity: all limits that its keys share, its quota too.";
+        optional key_id "keyId": Text<'a> = ID, "A key: all limits that are counted for it alone, also those of rules by key.";
+        optional external_id "externalId": Text<'a> = EXTERNAL_ID, "An identity: all limits that its keys share, its quota, and those of rules by user.";
     }
     rules {
         ONE_OWNER => |it| {

@@ -4,6 +4,7 @@ mod clocks;
 mod cluster;
 mod cut_off;
 mod exact;
+mod hot_key;
 mod lives;
 mod lost_history;
 mod lost_news;
@@ -142,6 +143,12 @@ pub(crate) fn heard(client: &mut Client, asked: &Asked) -> Seen {
         !seen.degraded
     });
     seen
+}
+
+/// How often something is done: as often as a test run has time for, or as the environment says.
+pub(crate) fn times(name: &str, usual: u64) -> u64 {
+    #[allow(clippy::disallowed_methods, reason = "a number for whoever wants more than the usual")]
+    std::env::var(name).ok().and_then(|times| times.parse().ok()).unwrap_or(usual)
 }
 
 pub(crate) fn admitted(seen: &[Seen]) -> u64 {

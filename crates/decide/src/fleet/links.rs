@@ -67,7 +67,7 @@ impl Links {
 
     pub(super) fn hangs(&self, server: usize) {
         if self.with(server, |server| server.breaker.hangs()) {
-            tracing::warn!("redis hangs: limits go on by their outage policy");
+            tracing::warn!("redis does not answer a probe: limits go on by their outage policy");
         }
     }
 

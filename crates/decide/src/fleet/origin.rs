@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollkeeper_core::{Limit, Take, Taken};
+use tollkeeper_core::{Limit, Millis, Take, Taken};
 
 use crate::lease::{CellName, Missed, Scope};
 
@@ -23,6 +23,17 @@ pub enum News {
     Changed,
 }
 
+/// Whether a server still knows all that it granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum History {
+    Whole,
+    /// It lost something and is being told. By its own clock: when that began at the latest, and what time it is.
+    Learning {
+        began: Millis,
+        now: Millis,
+    },
+}
+
 pub trait Origin: Send + Sync + 'static {
     /// One delivery of a call. It may have been heard although nothing came back.
     fn take(&self, name: &Arc<CellName>, take: &Take, patience: Duration) -> Asking<Taken>;
@@ -36,8 +47,8 @@ pub trait Origin: Send + Sync + 'static {
     /// Is there a connection to it?
     fn is_connected(&self, server: usize) -> bool;
 
-    /// Does it answer, and is its history whole? `true` where it is learning.
-    fn probe(&self, server: usize) -> Asking<bool>;
+    /// Does it answer, and is its history whole?
+    fn probe(&self, server: usize) -> Asking<History>;
 
     /// Says that this node is alive, and asks how many are.
     fn members(&self) -> Asking<u64>;

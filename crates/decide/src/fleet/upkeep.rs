@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
+use tollkeeper_core::Millis;
 
-use super::{Fleet, LinkView, News};
+use super::{Fleet, History, LinkView, News};
 use crate::CellHasher;
 use crate::lease::{Errand, Link};
 
@@ -66,41 +67,49 @@ impl Fleet {
     async fn look_after_links(self: &Arc<Self>) {
         let mut ticks = interval(LINKS);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut taught = vec![false; self.origin.servers()];
+        let mut taught = vec![None; self.origin.servers()];
         loop {
             ticks.tick().await;
-            taught.resize(self.origin.servers(), false);
+            taught.resize(self.origin.servers(), None);
             for (server, taught) in taught.iter_mut().enumerate() {
                 self.look_after_link(server, taught).await;
             }
         }
     }
 
-    /// A server that is away is asked whether it is back; one that lost its history is told ours.
-    async fn look_after_link(self: &Arc<Self>, server: usize, taught: &mut bool) {
+    /// A server that is away is asked whether it is back; one that lost its history is told ours. `taught` is the moment of
+    /// its clock when that was last done, while it learns.
+    async fn look_after_link(self: &Arc<Self>, server: usize, taught: &mut Option<Millis>) {
         let connected = self.origin.is_connected(server);
         self.links.connected(server, connected, self.now());
         if !connected {
             return;
         }
         let began = self.now();
-        let Ok(learning) = self.origin.probe(server).await else {
+        let Ok(history) = self.origin.probe(server).await else {
             self.links.hangs(server);
             return;
         };
         // A server that takes longer than a request may is as good as away for requests.
         let in_time = self.now().since(began) <= IN_TIME_MS;
         let recovered = in_time && self.links.recovered(server);
+        // Where nothing tells the moment, the next one that does is a later one.
+        let (learning, began, at) = match history {
+            History::Learning { began, now } => (true, began, now),
+            History::Whole => (false, Millis(0), Millis(0)),
+        };
         if learning {
             self.links.learning(server, self.now());
         }
         // The probe looks at one part of the server; others may have lost their history alone.
         let learning = self.links.was_learning(server) || learning;
-        if recovered || (learning && !*taught) {
+        // One that lost its history again while it learnt has lost what it was told as well.
+        let untold = learning && taught.is_none_or(|taught| began > taught);
+        if recovered || untold {
             let errands = self.table.assert_all(|name, _| self.origin.server(name) == server);
             self.run_all(errands).await;
         }
-        *taught = learning;
+        *taught = if untold { Some(at) } else { taught.filter(|_| learning) };
     }
 
     async fn run_all(self: &Arc<Self>, errands: Vec<Errand>) {

@@ -194,7 +194,9 @@ async fn a_cluster_is_dialled_encrypted_and_with_its_login_also_after_a_redirect
         assert_eq!(count(&redis, tag, PATIENT).await, Ok(1), "{tag}");
     }
     hears(&redis).await;
-    servers.iter().for_each(|(guarded, _)| guarded.assert_guarded());
+    for (guarded, _) in &servers {
+        guarded.assert_guarded();
+    }
     // The slot moves without its keys; what matters here is that the way there is the same.
     let id = servers[0].0.server.ask(&["CLUSTER", "MYID"]);
     second.server.ask(&["DEL", "count:{17}"]);
@@ -203,7 +205,9 @@ async fn a_cluster_is_dialled_encrypted_and_with_its_login_also_after_a_redirect
     }
     until("the slot is followed", async || count(&redis, TAG, PATIENT).await.is_ok()).await;
     assert_ne!(servers[0].0.server.ask(&["GET", "count:{17}"]), "");
-    servers.iter().for_each(|(guarded, _)| guarded.assert_guarded());
+    for (guarded, _) in &servers {
+        guarded.assert_guarded();
+    }
     until_refused(&guard.url("redis-cluster", "tk:wrong", &named, ""), no_login).await;
 }
 
@@ -245,16 +249,18 @@ async fn sentinels_and_their_primaries_are_dialled_encrypted_each_with_its_own_l
 /// One is enough to decide, for a quorum of one.
 fn sentinel(guard: &Guard, primary: u16) -> Guarded {
     let tls_port = free_port();
-    let mut file = String::from("bind 127.0.0.1\nuser watcher on >eye ~* &* +@all\n");
-    for (name, value) in guard.settings(tls_port) {
-        file.push_str(&format!("{name} {value}\n"));
-    }
-    file.push_str(&format!("sentinel monitor main 127.0.0.1 {primary} 1\n"));
-    file.push_str("sentinel down-after-milliseconds main 1000\n");
-    file.push_str("sentinel failover-timeout main 1500\n");
+    let mut lines = vec![
+        "bind 127.0.0.1".to_owned(),
+        "user watcher on >eye ~* &* +@all".to_owned(),
+        format!("sentinel monitor main 127.0.0.1 {primary} 1"),
+        "sentinel down-after-milliseconds main 1000".to_owned(),
+        "sentinel failover-timeout main 1500".to_owned(),
+    ];
+    let settings = guard.settings(tls_port);
+    lines.extend(settings.iter().map(|(name, value)| format!("{name} {value}")));
     let folder = TempDir::new().unwrap().keep();
     let path = folder.join("sentinel.conf");
-    std::fs::write(&path, file).unwrap();
+    std::fs::write(&path, lines.join("\n")).unwrap();
     let args = vec![path.display().to_string(), "--sentinel".to_owned()];
     Guarded { server: RedisServer::start_in(folder, args).unwrap(), tls_port }
 }

@@ -32,10 +32,9 @@ fn slots_that_move_under_load_pass_no_limit_and_fail_no_request() {
     }
     let moved = side_by_side(CELLS + 1, |thread| {
         if thread < CELLS {
-            let seen =
-                drive(&nodes[thread % 2..=thread % 2], 1, Duration::from_secs(5), 30, |_| {
-                    asked(thread, "deny")
-                });
+            // From both nodes.
+            let how_long = Duration::from_secs(5);
+            let seen = drive(&nodes, 2, how_long, 30, |_| asked(thread, "deny"));
             return super::admitted(&seen);
         }
         // Every record of the first primary goes to the second, while it is asked for.

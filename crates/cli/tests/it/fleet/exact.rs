@@ -19,10 +19,17 @@ fn a_hundred_at_once_on_one_key_get_exactly_the_limit() {
             let (node, _) = &fleet.nodes[thread % 4];
             one(&mut Client::new(node.url(), node.root_key()), &asked)
         });
-        let (got, unsure) =
+        let (mut got, mut unsure) =
             (admitted(&seen), seen.iter().filter(|one| one.degraded).count() as u64);
+        // What one node was lent while another was refused comes back: all can be had but what was refused unheard.
+        let mut clients = fleet.clients();
+        eventually("all of it can be had", || {
+            let more: Vec<_> = clients.iter_mut().map(|client| one(client, &asked)).collect();
+            got += admitted(&more);
+            unsure += more.iter().filter(|one| one.degraded).count() as u64;
+            got + unsure >= 50
+        });
         assert!(got <= 50, "{algorithm}: {got}, {unsure} unheard");
-        assert!(got + unsure >= 50, "{algorithm}: {got} admitted, {unsure} refused unheard");
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use tollkeeper_testkit::{RedisServer, Tollkeeper};
 
-use super::{Asked, Fleet, Seen, admitted, body, by_window, clients, drive, heard};
+use super::{Asked, Fleet, Seen, admitted, body, by_window, clients, drive, heard, times};
 use crate::time::{eventually, now, pause};
 use crate::world::{BINARY, Client, LONG_MS, side_by_side, start};
 
@@ -47,17 +47,17 @@ fn field(redis: &RedisServer, key: &str, name: &str) -> u64 {
 
 #[test]
 fn a_node_that_is_killed_under_load_is_ready_again_soon_and_passes_no_limit() {
-    const LIMIT: u64 = 3_000;
-    const KILLS: usize = 8;
+    let kills = times("FLEET_KILLS", 8);
+    let limit = 400 * kills;
     let mut fleet = Fleet::of(2);
     let url = fleet.redis.url();
-    let asked = asked("killed", LIMIT);
+    let asked = asked("killed", limit);
     let (mut got, mut ready) = (0, Vec::new());
-    for kill in 0..KILLS {
+    for kill in 0..kills {
         let (mortal, other) = (&fleet.nodes[0].0, &fleet.nodes[1..]);
         let seen = side_by_side(4, |thread| match thread {
             0 => {
-                pause(Duration::from_millis(150 + 23 * kill as u64));
+                pause(Duration::from_millis(150 + 23 * (kill % 8)));
                 signal(mortal, "-KILL");
                 0
             }
@@ -75,9 +75,9 @@ fn a_node_that_is_killed_under_load_is_ready_again_soon_and_passes_no_limit() {
     }
     ready.sort_unstable();
     // Half of the starts, so that one hiccup of a busy machine says nothing.
-    assert!(ready[KILLS / 2] < Duration::from_secs(2), "{ready:?}");
+    assert!(ready[ready.len() / 2] < Duration::from_secs(2), "{ready:?}");
     got += admitted(&drive(&fleet.nodes, 4, Duration::from_secs(1), 4_000, |_| asked.clone()));
-    assert!(got <= LIMIT, "{got} of {LIMIT}");
+    assert!(got <= limit, "{got} of {limit}");
 }
 
 /// A bucket's lease lives for ten seconds, so that long it must be to show that it ended.
@@ -97,7 +97,7 @@ fn a_node_that_was_frozen_spends_nothing_of_leases_that_ended_meanwhile() {
         };
         let ask = |_| Asked { body: body("frozen", LIMIT, *width, algorithm), cost: 1 };
         // Requests of the frozen node wait with it, and are decided when it wakes up.
-        drive(&fleet.nodes, 4, Duration::from_millis(13_000), 240, ask)
+        drive(&fleet.nodes, 4, Duration::from_secs(13), 240, ask)
     });
     let whole = began.elapsed().as_secs() + 1;
     for (seen, (algorithm, _)) in seen.iter().zip(kinds).take(2) {

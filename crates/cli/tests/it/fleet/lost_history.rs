@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use tollkeeper_testkit::RedisSentinel;
 
-use super::{Asked, Fleet, admitted, body, clients, drive, heard, nodes_at, one};
+use super::{Asked, Fleet, admitted, body, clients, drive, heard, nodes_at, one, times};
 use crate::time::{eventually, now, pause};
 use crate::world::{LONG_MS, side_by_side};
 
@@ -70,14 +70,15 @@ fn a_redis_that_comes_back_with_an_older_copy_of_itself_passes_no_limit() {
 #[test]
 fn a_redis_that_is_wiped_again_and_again_under_load_passes_no_limit() {
     let fleet = Fleet::of(3);
+    let wipes = times("FLEET_WIPES", 5);
+    let how_long = Duration::from_millis(1_250 * wipes);
     let seen = side_by_side(2, |thread| {
         if thread == 0 {
-            return drive(&fleet.nodes, 3, Duration::from_millis(6_500), 300, |n| {
-                asked(&format!("wiped {}", n % 2))
-            });
+            return drive(&fleet.nodes, 3, how_long, 300, |n| asked(&format!("wiped {}", n % 2)));
         }
-        for round in 0..5 {
-            pause(Duration::from_millis(400 + 313 * round));
+        // Sometimes before it has learnt what it was told of the wipe before.
+        for round in 0..wipes {
+            pause(Duration::from_millis(300 + 313 * (round % 5)));
             fleet.redis.flushall();
         }
         Vec::new()
@@ -94,6 +95,28 @@ fn a_redis_that_is_wiped_again_and_again_under_load_passes_no_limit() {
     assert!(got >= LIMIT, "and what is left can be had: {got}");
 }
 
+/// What it was told after the first loss is lost with the second.
+#[test]
+fn a_redis_that_is_wiped_while_it_learns_is_told_once_more() {
+    let fleet = Fleet::of(2);
+    let mut clients = fleet.clients();
+    for gap_ms in [300, 600, 950] {
+        let asked = asked(&format!("twice {gap_ms}"));
+        let spent = (0..250).filter(|_| heard(&mut clients[0], &asked).admitted).count() as u64;
+        assert_eq!(spent, 250);
+        fleet.redis.flushall();
+        pause(Duration::from_millis(gap_ms));
+        fleet.redis.flushall();
+        // The other node has no history of its own, and is the only one to ask.
+        let (begun, mut more) = (now(), 0);
+        while begun.elapsed() < Duration::from_millis(2_500) {
+            more += u64::from(one(&mut clients[1], &asked).admitted);
+            pause(Duration::from_millis(5));
+        }
+        assert!(spent + more <= LIMIT, "{gap_ms} ms: {spent} + {more} of {LIMIT}");
+    }
+}
+
 /// Without `noeviction` Redis may drop single records. What their holders know is told with their next call, so that above
 /// the limit is at most what was lent before that.
 #[test]
@@ -108,7 +131,7 @@ fn a_record_that_vanishes_costs_at_most_what_is_lent_before_its_holders_ask_agai
     };
     let seen = side_by_side(2, |thread| {
         if thread == 0 {
-            return drive(&fleet.nodes, 4, Duration::from_millis(3_000), 400, |_| asked("evicted"));
+            return drive(&fleet.nodes, 4, Duration::from_secs(3), 400, |_| asked("evicted"));
         }
         for _ in 0..TIMES {
             pause(Duration::from_millis(300));

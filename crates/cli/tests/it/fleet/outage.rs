@@ -108,6 +108,10 @@ fn a_full_redis_is_an_outage_and_not_an_error() {
     eventually("the policy takes over", || {
         ask(&mut clients[0], "full", "allow")["success"] == true
     });
+    eventually("why is said", || {
+        let said = fleet.nodes[0].0.stderr();
+        said.contains("no limit can be counted: Redis refused: it is out of memory")
+    });
     fleet.redis.ask(&full);
     eventually("room again", || ask(&mut clients[0], "roomy", "deny").get("degraded").is_none());
 }

@@ -28,6 +28,7 @@ test: ## everything that must pass before a change goes in
 	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || scripts/need postgres:postgresql
 	@scripts/timed "format" cargo fmt --all --check
 	@scripts/timed "lints" cargo clippy --workspace --all-targets -- -D warnings
+	@scripts/timed "python for tests" scripts/test-python
 	@scripts/timed "tests" $(RUN_TESTS)
 	@scripts/timed "sdks" sdk/run
 	@scripts/timed "schedules" cargo test --package tollkeeper-decide --features shuttle
@@ -55,6 +56,7 @@ soak: ## what takes longer than a test may: ten thousand fleets from seeds, a mi
 	@scripts/need $(TEST_NEEDS)
 	@FLEET_SEEDS=10000 cargo test --package tollkeeper-decide --test it fleet
 	@cargo test --package tollkeeper --test it system:: -- --ignored
+	@cargo test --package tollkeeper --test it usage:: -- --ignored --nocapture --test-threads 1
 
 bench-gate: ## fail when the hot path takes 5 % more instructions than recorded
 	@scripts/need $(BENCH_NEEDS)

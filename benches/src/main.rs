@@ -3,6 +3,7 @@
 
 #![allow(clippy::cast_precision_loss, reason = "figures are shown with at most four digits")]
 
+mod archive;
 mod bystanders;
 mod clock;
 mod decide;
@@ -35,6 +36,7 @@ tollkeeper-bench http [TOLLKEEPER]   ratelimit.limit against a bare hyper server
 tollkeeper-bench verify [PART]       keys.verifyKey; parts: throughput, latency, revocation, flood, restart, check, apply
 tollkeeper-bench exact [grid]        a fleet on one Redis: what is admitted too much or too little, and calls per decision
 tollkeeper-bench rules               the rules that a request meets, of up to 10,000
+tollkeeper-bench archive [ROWS]      a month from SQLite and from PostgreSQL into Parquet, read back
 tollkeeper-bench layout              one runtime per core against one runtime over all cores
 tollkeeper-bench gate [--record]     instructions of the hot path against benches/gate.toml";
 
@@ -52,6 +54,8 @@ fn main() -> ExitCode {
         ["exact"] => exact::run(exact::Extent::Sample),
         ["exact", "grid"] => exact::run(exact::Extent::Grid),
         ["rules"] => rules::run(),
+        ["archive"] => archive::run(None),
+        ["archive", rows] => archive::run(Some(rows)),
         ["layout"] => http::layout(),
         ["gate"] => gate::check(),
         ["gate", "--record"] => gate::record(),
@@ -81,5 +85,6 @@ fn everything() -> Result<(), Failure> {
     http::against_bare(None)?;
     http::layout()?;
     verify::run(&verify::Part::ALL)?;
+    archive::run(None)?;
     gate::check()
 }

@@ -3,12 +3,15 @@
 //! It never reads a clock and never touches the table: changes come in, changes go out.
 
 mod lease;
+mod mapped;
 mod marker;
+mod pages;
 mod place;
 mod record;
 mod recovered;
 mod segment;
 mod shared;
+mod slot;
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -24,6 +27,7 @@ use record::Record;
 use recovered::replay;
 use segment::Segment;
 
+pub use pages::{Former, KEPT_MS, Noted, Pages, PagesReading};
 pub use recovered::Recovered;
 pub use shared::SharedJournal;
 
@@ -232,6 +236,11 @@ impl Journal {
 
     pub fn boot(&self) -> BootId {
         self.boot
+    }
+
+    /// The pages that this process counts usage in, and what those before it left in theirs. Once per process.
+    pub fn pages(&self) -> Result<(Pages, Vec<Former>), JournalError> {
+        Pages::open(&self.dir, self.boot)
     }
 }
 

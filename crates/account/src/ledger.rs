@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
-use tollkeeper_core::{Millis, Verdict};
+use tollkeeper_core::{Millis, Usage, Verdict};
 use tollkeeper_decide::{Decided, Limited, Verified};
 
 use crate::journal::{CreditSpent, SharedJournal};
 use crate::last_used::LastUsed;
+use crate::meter::Meter;
 use crate::tally::{Code, Kind, Reading, Tally};
 
 /// A handle for one thread: clones share the book, [`Ledger::at_page`] gives each thread its page.
@@ -18,6 +19,7 @@ pub struct Ledger {
     page: usize,
     journal: Option<SharedJournal>,
     last_used: Arc<LastUsed>,
+    meter: Option<Meter>,
 }
 
 /// A decision that has been recorded: the only thing a reply can be built from.
@@ -32,13 +34,19 @@ pub struct Answer<T> {
 impl Ledger {
     pub fn new(pages: usize) -> Self {
         let book = (0..pages.max(1)).map(|_| CachePadded::new(Tally::default())).collect();
-        Self { book, page: 0, journal: None, last_used: Arc::default() }
+        Self { book, page: 0, journal: None, last_used: Arc::default(), meter: None }
     }
 
     /// With somewhere to keep what is money.
     #[must_use]
     pub fn keeping(self, journal: SharedJournal) -> Self {
         Self { journal: Some(journal), ..self }
+    }
+
+    /// With somewhere to count usage.
+    #[must_use]
+    pub fn metering(self, meter: Meter) -> Self {
+        Self { meter: Some(meter), ..self }
     }
 
     #[must_use]
@@ -83,7 +91,16 @@ impl Ledger {
         if made.credits_spent > 0 {
             self.keep_spending(&made);
         }
+        self.record_usage(&made, at);
         Answer { made, at }
+    }
+
+    /// Usage of a key that was found: admitted, or denied for whatever reason. In the kernel's hands when this returns.
+    fn record_usage(&self, made: &Verified, at: Millis) {
+        let (Some(meter), Some(key)) = (&self.meter, &made.key) else { return };
+        let counted = if made.passed() { Usage::request() } else { Usage::denial() };
+        let (bytes, credits) = (made.bytes, made.credits_spent);
+        meter.count(key, Usage { bytes, credits, ..counted }, at);
     }
 
     /// A write that fails leaves a gap, which the keeper sees and mends; the credits are spent all the same,

@@ -1,6 +1,9 @@
 //! The binary `tollkeeper`: reads the arguments, runs one command, and turns its outcome into an exit code.
 //! It decides nothing itself; each command is a file.
 
+mod archive;
+mod audit;
+mod backup;
 mod check;
 mod completions;
 mod connection;
@@ -19,11 +22,14 @@ mod output;
 mod projects;
 mod quotas;
 mod request_flags;
+mod restore;
 mod root_keys;
 mod rules;
 mod serve;
 mod setting_flags;
+mod since;
 mod status;
+mod usage;
 mod window;
 
 use std::process::ExitCode;
@@ -62,6 +68,13 @@ enum Command {
     Check(check::Check),
     Explain(explain::Explain),
     Limit(limit::Limit),
+    #[command(subcommand)]
+    Usage(usage::Usage),
+    #[command(subcommand)]
+    Audit(audit::Audit),
+    Archive(archive::Archive),
+    Backup(backup::Backup),
+    Restore(restore::Restore),
     Mode(mode::ModeCommand),
     Status(status::Status),
     Doctor(doctor::Doctor),
@@ -81,6 +94,11 @@ fn main() -> ExitCode {
         Some(Command::Check(check)) => check.run(),
         Some(Command::Explain(explain)) => explain.run(),
         Some(Command::Limit(limit)) => limit.run(),
+        Some(Command::Usage(usage)) => usage.run(),
+        Some(Command::Audit(audit)) => audit.run(),
+        Some(Command::Archive(archive)) => archive.run(),
+        Some(Command::Backup(backup)) => backup.run(),
+        Some(Command::Restore(restore)) => restore.run(),
         Some(Command::Mode(mode)) => mode.run(),
         Some(Command::Status(status)) => status.run(),
         Some(Command::Doctor(doctor)) => doctor.run(),

@@ -74,7 +74,7 @@ fn civil(day: u64) -> (u64, u64, u64) {
     clippy::disallowed_methods,
     reason = "only what a person writes or reads relative to now; nothing is decided by it"
 )]
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     let since =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

@@ -1,6 +1,7 @@
 //! The endpoints as methods, one file per group. Each one is a name, a body and a type; what travels is `exchange`'s part.
 
 mod apis;
+mod audit;
 mod gate;
 mod identities;
 mod keys;
@@ -12,6 +13,7 @@ mod root_keys;
 mod rules;
 mod system;
 mod tenants;
+mod usage;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,6 +22,7 @@ use tollkeeper_wire::{Done, LivenessReply, Success};
 use crate::error::ClientError;
 use crate::exchange::Exchange;
 use crate::secret::Secret;
+pub use usage::ExportPart;
 
 /// A connection pool to one server, acting with one root key. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -49,6 +49,32 @@ impl Exchange {
         self.send(url, request).await
     }
 
+    /// An answer that is not in the envelope, and one header of it.
+    pub(crate) async fn post_text<B: Serialize + Sync>(
+        &self,
+        method: &str,
+        body: &B,
+        header: &str,
+    ) -> Result<(Vec<u8>, Option<String>), ClientError> {
+        let url = format!("{}/v2/{method}", self.base);
+        let request = self.http.post(&url).header(AUTHORIZATION, self.bearer.clone()).json(body);
+        let answer = match request.send().await {
+            Ok(answer) => answer,
+            Err(source) => {
+                return Err(ClientError::Unreachable { url, source: source.without_url() });
+            }
+        };
+        let status = answer.status();
+        let value = answer.headers().get(header).and_then(|value| value.to_str().ok());
+        let value = value.map(str::to_owned);
+        let body = read(answer, &url).await?;
+        if status.is_success() {
+            Ok((body, value))
+        } else {
+            Err(refusal(url, status.as_u16(), &body))
+        }
+    }
+
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         let url = format!("{}/v2/{path}", self.base);
         let request = self.http.request(Method::GET, &url);

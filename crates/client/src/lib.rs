@@ -6,7 +6,7 @@ mod error;
 mod exchange;
 mod secret;
 
-pub use client::{Client, Page};
+pub use client::{Client, ExportPart, Page};
 pub use error::ClientError;
 pub use secret::Secret;
 pub use tollkeeper_wire as wire;

@@ -57,6 +57,16 @@ pub(crate) fn days_before(year: u64, month: u64) -> u64 {
 /// Days from 0000-03-01 to 1970-01-01.
 const DAYS_TO_1970: u64 = 719_468;
 
+/// Days from 1970-01-01 to this date.
+pub(crate) fn day_of(year: u64, month: u64, day: u64) -> u64 {
+    days_before(year, month) + day - 1
+}
+
+pub(crate) fn year_month_day(day: u64) -> (u64, u64, u64) {
+    let (year, month) = year_and_month(day);
+    (year, month, day - days_before(year, month) + 1)
+}
+
 /// The inverse of [`days_before`], by eras of 400 years (146,097 days).
 pub(crate) fn year_and_month(day: u64) -> (u64, u64) {
     let day = day + DAYS_TO_1970;

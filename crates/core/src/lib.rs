@@ -2,6 +2,7 @@
 //! Pure. It reads no clock, does no I/O, spawns nothing, has no async and no wire types: values in, values out.
 
 mod amount;
+mod audit_row;
 mod bundle;
 mod calendar;
 mod cidr;
@@ -12,21 +13,25 @@ mod key_record;
 mod key_text;
 mod lease;
 mod limit;
+mod month;
 mod outcome;
 mod overrides;
 mod permission;
 mod permission_query;
 mod refill;
+mod rollup;
 mod rules;
 mod sliding_log;
 mod sliding_window;
 mod state;
 mod time;
 mod token_bucket;
+mod usage;
 mod wildcard;
 mod window_text;
 
 pub use amount::{AMOUNT_MAX, Cost, Quota};
+pub use audit_row::{AuditRow, Decision};
 pub use bundle::{Check, Settled, settle, settle_if};
 pub use calendar::Window;
 pub use cidr::{Cidr, NotACidr};
@@ -39,11 +44,13 @@ pub use key_record::{
 pub use key_text::{key_is_intact, key_start, key_text};
 pub use lease::{ALPHA, Boot, Record, Stand, Take, Taken, Totals, dated_at, log_copy};
 pub use limit::{Algorithm, Consistency, LOG_QUOTA_MAX, Limit, OnOutage, Sharing};
+pub use month::Month;
 pub use outcome::{Admission, Outcome};
 pub use overrides::{Override, Overrides};
 pub use permission::Permissions;
 pub use permission_query::{PermissionQuery, QUERY_CHARS_MAX, QueryFault};
 pub use refill::{CreditRefill, RefillEvery};
+pub use rollup::{BUCKETS, Grain, RollupCounts, RollupKey};
 pub use rules::{
     Action, Explained, Facts, Matched, Mismatch, NotAPattern, PathPattern, RequestPath, Rule,
     RuleLimit, RuleResponse, RuleScope, RuleSet, ScopeList, Throttle, Unmet, identifier,
@@ -54,5 +61,6 @@ pub use sliding_window::SlidingWindow;
 pub use state::State;
 pub use time::{Millis, WIDTH_MS_MAX, Width};
 pub use token_bucket::{Refill, TokenBucket};
+pub use usage::{Component, Minute, Usage, boot_of_text, boot_text, date_start, date_text};
 pub use wildcard::Wildcard;
 pub use window_text::{NotAWindow, WindowText};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollkeeper_core::{IdentityRecord, KeyRecord, Millis, StoredLimit};
+use tollkeeper_core::{IdentityRecord, KeyRecord, Millis, Minute, StoredLimit};
 
 use crate::counts::{CountOf, Counted, LimitCount, LimitCounts};
 use crate::lease::Scope;
@@ -22,6 +22,8 @@ pub struct LoadedKey {
     pub owner_count: Option<Arc<LimitCount>>,
     /// When its use was last noted.
     noted_at: AtomicU64,
+    /// Where its usage of one minute is counted: the minute above, the place below.
+    counted_at: AtomicU64,
 }
 
 /// An identity made ready in the same way, for requests that name it.
@@ -81,7 +83,14 @@ impl LoadedKey {
         }
         let owned = record.identity.as_ref();
         let owner_count = owned.map(|identity| of_owner(counts, &record.tenant_id, identity));
-        Self { record, tag, limits, owner_count, noted_at: AtomicU64::new(0) }
+        Self {
+            record,
+            tag,
+            limits,
+            owner_count,
+            noted_at: AtomicU64::new(0),
+            counted_at: AtomicU64::new(0),
+        }
     }
 
     /// Is it time to note that it is used? True for one caller in 30 seconds.
@@ -93,6 +102,18 @@ impl LoadedKey {
                 .noted_at
                 .compare_exchange(noted, now.0, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok()
+    }
+
+    /// Where its usage of this minute is counted, if somebody has found that out.
+    pub fn counted_in(&self, minute: Minute) -> Option<u32> {
+        let at = self.counted_at.load(Ordering::Relaxed);
+        let place = u32::try_from(at & u64::from(u32::MAX)).ok()?;
+        (at >> 32 == u64::from(minute.0) && place > 0).then_some(place)
+    }
+
+    /// Remembers it for the rest of the minute.
+    pub fn count_in(&self, minute: Minute, place: u32) {
+        self.counted_at.store(u64::from(minute.0) << 32 | u64::from(place), Ordering::Relaxed);
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tollkeeper_core::{Limit, Rule, RuleLimit, RuleScope, RuleSet};
+use tollkeeper_core::{Limit, Matched, PathPattern, Rule, RuleLimit, RuleScope, RuleSet};
 
 use crate::counts::{CountOf, Counted, LimitCount, LimitCounts};
 use crate::lease::Scope;
@@ -34,6 +34,8 @@ pub(crate) struct RulePage {
     /// The scopes as one text.
     pub(crate) scope: Arc<str>,
     pub(crate) cells: Vec<RuleCell>,
+    /// The patterns as texts, in the rule's order.
+    endpoints: Vec<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -130,6 +132,14 @@ impl RulePage {
                 }),
             }
         };
-        Self { cells: rule.limits.iter().map(cell).collect(), scope }
+        let endpoints = rule.endpoints.iter().map(|pattern| pattern.as_str().into()).collect();
+        Self { cells: rule.limits.iter().map(cell).collect(), scope, endpoints }
+    }
+
+    /// The pattern that a request matched.
+    pub(crate) fn endpoint(&self, matched: &Matched<'_>) -> Option<&Arc<str>> {
+        let pattern = matched.pattern?;
+        let is_it = |one: &PathPattern| std::ptr::eq(one, pattern);
+        self.endpoints.get(matched.rule.endpoints.iter().position(is_it)?)
     }
 }

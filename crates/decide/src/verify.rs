@@ -39,8 +39,10 @@ pub struct WarmKey {
     watching: Vec<Lot>,
     credits: Credits,
     blocked_by: Option<Arc<Rule>>,
+    endpoint: Option<Arc<str>>,
     reasons: Vec<Reason>,
     purpose: Purpose,
+    bytes: u64,
 }
 
 /// What a verification needs of credits.
@@ -106,10 +108,11 @@ impl Decider {
         };
         if verdict != Verdict::Valid || ruled.blocked_by.is_some() {
             let verdict = if verdict == Verdict::Valid { Verdict::Blocked } else { verdict };
-            let (blocked_by, reasons) = (ruled.blocked_by, ruled.reasons);
+            let Ruled { blocked_by, reasons, endpoint, .. } = ruled;
             let blocked_by = blocked_by.filter(|_| verdict == Verdict::Blocked);
             let refused = WarmKey::refused(verdict, ask.purpose);
-            return Ok(WarmKey { key, named, blocked_by, reasons, ..refused });
+            let bytes = ask.bytes;
+            return Ok(WarmKey { key, named, blocked_by, endpoint, reasons, bytes, ..refused });
         }
         let mut lines = stored_and_asked(ask, &subject)?;
         lines.extend(ruled.lines);
@@ -127,7 +130,7 @@ impl Decider {
             Box::pin(self.bring_watching(&tenant.id, ruled.watching, reserve, now)).await;
         // Last: a cell that came back must be decided on before the table can lose it twice.
         let lot = self.bring(&tenant.id, lines, reserve, now).await?;
-        let (reasons, purpose) = (ruled.reasons, ask.purpose);
+        let (reasons, endpoint, purpose) = (ruled.reasons, ruled.endpoint, ask.purpose);
         Ok(WarmKey {
             key,
             named,
@@ -136,19 +139,21 @@ impl Decider {
             watching,
             credits,
             blocked_by: None,
+            endpoint,
             reasons,
             purpose,
+            bytes: ask.bytes,
         })
     }
 
     /// Decides: limits and credits are all spent, or none is.
     pub fn verify(&self, warm: WarmKey, now: Millis) -> Decided<Verified> {
-        let WarmKey { key, named, verdict, lot, watching, credits, blocked_by, reasons, purpose } =
-            warm;
+        let WarmKey { key, named, verdict, lot, watching, credits, purpose, .. } = warm;
+        let WarmKey { blocked_by: rule, endpoint, reasons, bytes, .. } = warm;
+        let dry = purpose != Purpose::Spend;
+        let refused = Verified { endpoint, reasons, bytes, dry, ..Verified::refused(verdict) };
         if verdict != Verdict::Valid {
-            let (rule, dry) = (blocked_by, purpose != Purpose::Spend);
-            let made = Verified { key, named, rule, reasons, dry, ..Verified::refused(verdict) };
-            return Decided::new(made, now);
+            return Decided::new(Verified { key, named, rule, ..refused }, now);
         }
         let (lines, joint, paid) = self.settle(key.as_deref(), lot, credits, purpose, now);
         let passes = joint.settled.passed || (purpose != Purpose::Spend && joint.settled.had_room);
@@ -161,8 +166,7 @@ impl Decider {
         };
         let at = joint.at;
         let answered = lines.into_iter().zip(joint.settled.outcomes).zip(joint.degraded);
-        let dry = purpose != Purpose::Spend;
-        let mut made = Verified { key, named, reasons, dry, ..Verified::refused(verdict) };
+        let mut made = Verified { verdict, key, named, ..refused };
         for ((line, outcome), degraded) in answered {
             let (line, delay_ms) = line.answer(outcome, degraded, at, dry);
             made.weigh(line, delay_ms);
@@ -274,8 +278,10 @@ impl WarmKey {
             watching: Vec::new(),
             credits: Credits::Unlimited,
             blocked_by: None,
+            endpoint: None,
             reasons: Vec::new(),
             purpose,
+            bytes: 0,
         }
     }
 }

@@ -128,6 +128,11 @@ impl Redis {
         self.0.plan.stats.read()
     }
 
+    /// Names need no tag where there is only one place for them.
+    pub(crate) fn is_one_server(&self) -> bool {
+        matches!(self.0.route, Route::Single(_) | Route::Sentinel(_))
+    }
+
     pub(crate) fn plan(&self) -> &Arc<Plan> {
         &self.0.plan
     }

@@ -41,6 +41,7 @@ mod task;
 mod topology;
 mod trouble;
 mod url;
+mod usage_buffer;
 mod vetting;
 
 pub use address::Address;
@@ -62,3 +63,4 @@ pub use subscription::{Heard, Subscription};
 pub use tags::{At, HOME, TAGS, Tags};
 pub use trouble::Trouble;
 pub use url::{RedisUrl, UrlProblems};
+pub use usage_buffer::{BUCKET_MINUTES, BucketPart, Marked, UsageBuffer};

@@ -26,14 +26,24 @@ pub(crate) const EPOCH: ScriptId = ScriptId(1);
 const RESET: ScriptId = ScriptId(2);
 const MEMBERS: ScriptId = ScriptId(3);
 pub(crate) const KEEP: ScriptId = ScriptId(4);
+pub(crate) const TELL: ScriptId = ScriptId(5);
+pub(crate) const UNTELL: ScriptId = ScriptId(6);
+pub(crate) const PRESENT: ScriptId = ScriptId(7);
+pub(crate) const FIRST: ScriptId = ScriptId(8);
+pub(crate) const UNLOCK: ScriptId = ScriptId(9);
 
 /// Scripts in the order of their ids.
-const SCRIPTS: [&str; 5] = [
+const SCRIPTS: [&str; 10] = [
     include_str!("scripts/take.lua"),
     include_str!("scripts/epoch.lua"),
     include_str!("scripts/reset.lua"),
     include_str!("scripts/members.lua"),
     include_str!("scripts/keep.lua"),
+    include_str!("scripts/tell.lua"),
+    include_str!("scripts/untell.lua"),
+    include_str!("scripts/present.lua"),
+    include_str!("scripts/first.lua"),
+    include_str!("scripts/unlock.lua"),
 ];
 
 /// A node that was not heard of for so long is none.

@@ -10,6 +10,7 @@ use tollkeeper_decide::{Decider, News, Origin};
 use tollkeeper_store::Store;
 use tollkeeper_wire::DatabaseKind;
 
+use crate::audit::Auditor;
 use crate::clock::Clock;
 use crate::fleet::Shared;
 use crate::follower::Followed;
@@ -21,6 +22,7 @@ use crate::net::Gauges;
 use crate::rollback::Rollback;
 use crate::rule_books::RuleKeeper;
 use crate::shared_cache::SharedCache;
+use crate::usage::UsageFlow;
 
 #[derive(Debug)]
 pub struct App {
@@ -29,6 +31,8 @@ pub struct App {
     pub decider: Arc<Decider>,
     /// At this worker's page.
     pub ledger: Ledger,
+    /// At this worker's page too.
+    pub auditor: Auditor,
     pub store: Store,
     pub database: DatabaseKind,
     /// Where storage runs, so that it never holds up a thread that answers.
@@ -47,6 +51,7 @@ pub struct App {
     pub cache: Option<SharedCache>,
     pub rollback: Arc<Rollback>,
     pub rules: RuleKeeper,
+    pub usage: Arc<UsageFlow>,
     pub readiness: Readiness,
     pub journal: Arc<Health>,
     pub gauges: Arc<Gauges>,
@@ -70,6 +75,7 @@ impl App {
             |shared: &Shared| shared.fleet.is_degraded() && !shared.fleet.modes.are_all_memory();
         self.journal.failing()
             || self.journal.is_late(now)
+            || self.usage.is_at_risk()
             || self.shared.as_ref().is_some_and(alone)
     }
 }

@@ -11,6 +11,9 @@ use crate::redacted::Redacted;
 /// 32 random bytes as hex.
 const SECRET_CHARS: usize = 64;
 
+/// There while a restore puts things in place.
+pub const HALF_RESTORED: &str = "restoring";
+
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
@@ -28,6 +31,10 @@ pub enum DataDirError {
     )]
     Locked { path: PathBuf },
     #[error(
+        "a restore of the data directory {path} was interrupted: run `tollkeeper restore` once more"
+    )]
+    HalfRestored { path: PathBuf },
+    #[error(
         "{path} does not hold a secret any more: restore it from a backup. Without it no stored key and no \
          counter can be found again; delete it only together with the whole data directory"
     )]
@@ -44,6 +51,15 @@ pub enum DataDirError {
 
 impl DataDir {
     pub fn open(path: &Path) -> Result<Self, DataDirError> {
+        let held = Self::hold(path)?;
+        if path.join(HALF_RESTORED).exists() {
+            return Err(DataDirError::HalfRestored { path: path.into() });
+        }
+        Ok(held)
+    }
+
+    /// Keeps servers out of it.
+    pub fn hold(path: &Path) -> Result<Self, DataDirError> {
         let unusable = |at: &Path, source| DataDirError::unusable(at, source);
         DirBuilder::new()
             .recursive(true)

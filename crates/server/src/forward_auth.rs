@@ -23,7 +23,7 @@ use tollkeeper_decide::{Purpose, Reach, Told, Verified, VerifyAsk};
 use tollkeeper_store::Store;
 
 use crate::clock::Stamp;
-use crate::http::{Call, Reply, key_text, warm};
+use crate::http::{Call, Noted, Reply, key_text, note, warm};
 use crate::status::Refusal;
 use doors::{Doors, Entrance};
 use hold::Holds;
@@ -96,11 +96,20 @@ async fn decide(dialect: Dialect, call: &mut Call<'_>) -> Result<Answer<Verified
     let original = dialect.original(call.headers)?;
     let entrance = call.app.forward_auth.doors.of(call.headers, call.now).await?;
     call.count(&entrance.caller)?;
-    let key = key_text(call, key, entrance.caller.tenant.has_imports);
-    let ask = VerifyAsk { key: Some(key), ..ask(call.headers, &original, &entrance) };
+    let hashed = key_text(call, key, entrance.caller.tenant.has_imports);
+    let ask = VerifyAsk { key: Some(hashed), ..ask(call.headers, &original, &entrance) };
     let warm = warm(call, &ask).await?;
     let decided = call.app.decider.verify(warm, call.now);
-    Ok(call.app.ledger.record_verified(Kind::Check, decided))
+    let answer = call.app.ledger.record_verified(Kind::Check, decided);
+    let noted = Noted {
+        tenant_id: &entrance.caller.tenant.id,
+        key_text: Some(key),
+        ip: ask.wanted.ip,
+        method: ask.told.method,
+        path: Some(&original.uri),
+    };
+    note(call, noted, &answer);
+    Ok(answer)
 }
 
 fn ask<'a>(
@@ -129,6 +138,7 @@ fn ask<'a>(
         cost: Cost::ONE,
         credits: 1,
         purpose: Purpose::Spend,
+        bytes: 0,
         once: false,
         at: None,
     }

@@ -1,6 +1,7 @@
 //! The HTTP edge: a request becomes an ask, an answer becomes a reply. It decides nothing.
 
 mod apis;
+mod audit;
 mod body;
 mod call;
 mod changes;
@@ -14,6 +15,7 @@ mod keys;
 mod limit_terms;
 mod limits;
 mod metrics;
+mod noting;
 mod openapi;
 mod overrides;
 mod permissions;
@@ -26,17 +28,20 @@ mod root_keys;
 mod route;
 mod rules;
 mod service;
+mod stats;
 mod stored;
 mod system;
 mod tenants;
 mod throttle;
 mod timing;
+mod usage;
 mod verify;
 
 pub use call::Call;
 pub use changes::REMEMBERED_MS;
 pub use gate::{stand, warm};
 pub use idempotency::Idempotency;
+pub use noting::{Noted, note};
 pub use reply::{Reply, Sheet};
 pub use route::{Route, routes};
 pub use service::answer;

@@ -5,6 +5,7 @@ use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use tollkeeper_decide::{CellHasher, KeyHash};
+use tollkeeper_store::SealKey;
 use zeroize::Zeroize;
 
 use crate::envelope::Envelope;
@@ -20,6 +21,7 @@ pub struct Keyring {
     envelope: Envelope,
     fingerprint: [u8; 16],
     cache_keys: CacheKeys,
+    audit_seal: SealKey,
 }
 
 // === impl Keyring ===
@@ -44,10 +46,14 @@ impl Keyring {
         let cache_keys = CacheKeys::new(names, seals);
         names.zeroize();
         seals.zeroize();
+        let mut seal = [0; 32];
+        derived.expand(b"admin audit seals 1", &mut seal).ok()?;
+        let audit_seal = SealKey::new(&seal);
+        seal.zeroize();
         let keyed = Hmac::<Sha256>::new_from_slice(&pepper).ok();
         pepper.zeroize();
-        let (envelope, cache_keys) = (sealed?, cache_keys?);
-        Some(Self { pepper: keyed?, cell_secret, envelope, fingerprint, cache_keys })
+        let (envelope, cache_keys, audit_seal) = (sealed?, cache_keys?, audit_seal?);
+        Some(Self { pepper: keyed?, cell_secret, envelope, fingerprint, cache_keys, audit_seal })
     }
 
     pub fn hash(&self, key_text: &[u8]) -> KeyHash {
@@ -69,6 +75,11 @@ impl Keyring {
     /// What other nodes find in Redis.
     pub fn cache_keys(&self) -> &CacheKeys {
         &self.cache_keys
+    }
+
+    /// What the ends of audit chains are sealed with.
+    pub fn audit_seal(&self) -> SealKey {
+        self.audit_seal.clone()
     }
 
     /// Tells two secrets apart without saying anything about either.

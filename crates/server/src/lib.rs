@@ -1,6 +1,8 @@
 //! The edges of Tollkeeper: sockets, HTTP, settings, and the wiring of one server. It never decides anything itself.
 
 mod app;
+mod archiving;
+mod audit;
 mod banner;
 mod clock;
 mod data_dir;
@@ -15,6 +17,7 @@ mod keyring;
 mod lease_estate;
 mod limit_stats;
 mod net;
+pub mod offline;
 pub mod redacted;
 mod rollback;
 mod rule_books;
@@ -24,6 +27,7 @@ pub mod settings;
 mod shared_cache;
 mod status;
 mod upkeep;
+mod usage;
 
 pub use crate::http::{Route, routes};
 pub use run::{ServeError, serve};

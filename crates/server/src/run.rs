@@ -1,5 +1,7 @@
 //! The wiring: opens everything in order, serves until told to stop, closes everything in the other order.
 
+mod journal;
+
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,32 +13,34 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::timeout;
-use tollkeeper_account::{
-    CreditSpent, Entry, Journal, JournalError, Keeper, LeaseLeft, Ledger, Recovered, SharedJournal,
-};
+use tollkeeper_account::{JournalError, Keeper, Ledger, Meter, Recovered};
 use tollkeeper_decide::{Cells, Decider, Directory, Lifetime, Mode, OriginError, Ports};
 use tollkeeper_redis::ConfigCache;
 use tollkeeper_store::{KeyOrigin, Store, StoreError, StoredModes};
 use tollkeeper_wire::DatabaseKind;
 
 use crate::app::{App, Readiness};
+use crate::archiving::archive_daily;
+use crate::audit::{self, Auditor};
 use crate::banner::Banner;
 use crate::clock::Clock;
 use crate::data_dir::{DataDir, DataDirError};
-use crate::estate::{self, Estate};
+use crate::estate;
 use crate::fleet::Shared;
 use crate::forward_auth::ForwardAuth;
 use crate::http::{Idempotency, Throttles};
 use crate::ids::{self, RequestIds};
 use crate::keyring::{Keyring, PEPPER_ID};
-use crate::lease_estate::{self, LeaseEstate};
+use crate::lease_estate;
 use crate::net::{Gauges, ListenError, Listener, Workers};
 use crate::redacted::Redacted;
 use crate::rollback::{BEAT, Guard, MINUTE, Rollback, Watch};
 use crate::rule_books::RuleKeeper;
 use crate::settings::{Database, Settings};
 use crate::shared_cache::SharedCache;
+use crate::usage::{Pace, UsageFlow};
 use crate::{fleet, follower, limit_stats, upkeep};
+use journal::{held_leases, open_journal, start_keeper, usage_flow};
 
 /// Descriptors beside those of clients: listeners, database, journal, logs.
 const DESCRIPTORS_OWN: u64 = 64;
@@ -81,6 +85,8 @@ struct Server {
     decider: Arc<Decider>,
     keeper: Keeper,
     ledger: Ledger,
+    auditor: Auditor,
+    usage: Arc<UsageFlow>,
     store: Store,
     clock: Clock,
     _data_dir: DataDir,
@@ -106,6 +112,8 @@ impl Server {
                 Store::connect(url.expose(), replica).await?
             }
         };
+        let store = store.sealing(keyring.audit_seal());
+        store.begin_chains().await?;
         let made = bootstrap(&store, &settings, &keyring, &clock).await?;
 
         let cells = Arc::new(Cells::new(usize::try_from(settings.max_cells).unwrap_or(usize::MAX)));
@@ -171,10 +179,19 @@ impl Server {
 
         let readiness = Readiness::default();
         let threads = available_parallelism().map_or(2, usize::from);
-        let ledger = Ledger::new(threads).keeping(journal);
-        backstage.spawn(upkeep::note_last_used(ledger.clone(), store.clone()));
+        let usage = usage_flow(&journal, &settings, &store, shared.as_ref(), &clock)?;
+        let meter = Meter::new(Arc::clone(usage.pages()));
+        let ledger = Ledger::new(threads).keeping(journal).metering(meter);
+        backstage.spawn(Arc::clone(&usage).watch(Duration::from_millis(settings.flush_ms)));
+        let gate = usage.buffer().cloned();
+        backstage.spawn(upkeep::note_last_used(ledger.clone(), store.clone(), gate));
         backstage.spawn(limit_stats::keep(Arc::clone(&decider), store.clone(), clock.clone()));
         let node: Arc<str> = settings.node.as_str().into();
+        let auditor = audit::start(&settings, threads, &store, &clock, &backstage);
+        if let Some(place) = settings.archive_url.clone() {
+            let (store, clock) = (store.clone(), clock.clone());
+            backstage.spawn(archive_daily(store, place, settings.audit_days, clock));
+        }
         let rollback = Arc::new(Rollback::new(settings.rollback));
         if let Some(shared) = shared.clone().filter(|_| rollback.is_on()) {
             let guard = Guard {
@@ -201,6 +218,7 @@ impl Server {
                 keyring: Arc::clone(&keyring),
                 decider: Arc::clone(&decider),
                 ledger: ledger.at_page(page),
+                auditor: auditor.at_page(page),
                 store: store.clone(),
                 database,
                 backstage: backstage.clone(),
@@ -213,6 +231,7 @@ impl Server {
                 cache: cache.clone(),
                 rollback: Arc::clone(&rollback),
                 rules: rules.clone(),
+                usage: Arc::clone(&usage),
                 readiness: readiness.clone(),
                 journal: Arc::clone(keeper.health()),
                 gauges: Arc::clone(&gauges),
@@ -222,8 +241,18 @@ impl Server {
         let workers = Workers::start((0..threads).map(app).collect::<io::Result<_>>()?)?;
         readiness.set(true);
         announce(&settings, address, mode, made.as_ref(), &recovered)?;
-        let server =
-            Self { workers, readiness, decider, keeper, ledger, store, clock, _data_dir: data_dir };
+        let server = Self {
+            workers,
+            readiness,
+            decider,
+            keeper,
+            ledger,
+            auditor,
+            usage,
+            store,
+            clock,
+            _data_dir: data_dir,
+        };
         Ok((server, listener))
     }
 
@@ -245,12 +274,22 @@ impl Server {
                 "leased credits could not be given back: {error}; the next start does it"
             );
         }
-        if let Err(error) = backstage.block_on(upkeep::write_last_used(&self.ledger, &self.store)) {
+        if let Err(error) = backstage.block_on(upkeep::write_last_used(
+            &self.ledger,
+            &self.store,
+            self.usage.buffer(),
+        )) {
             tracing::warn!("which keys were used last could not be written: {error}");
         }
         let counted = limit_stats::write(&self.decider, &self.store, self.clock.now());
         if let Err(error) = backstage.block_on(counted) {
             tracing::warn!("the last statistics of limits could not be written: {error}");
+        }
+        backstage.block_on(self.auditor.close(&self.store));
+        if let Err(error) = backstage.block_on(self.usage.flush(Pace::Now)) {
+            tracing::warn!(
+                "usage could not be flushed: {error}; the journal has it for the next start"
+            );
         }
         let kept = self.keeper.stop();
         backstage.block_on(self.store.close());
@@ -305,53 +344,6 @@ async fn stored_modes(
         );
     }
     Ok(stored)
-}
-
-fn open_journal(
-    data_dir: &DataDir,
-    cells: &Cells,
-    clock: &Clock,
-) -> Result<(SharedJournal, Recovered, Estate, LeaseEstate), ServeError> {
-    let now = clock.now();
-    let (estate, leases) = (Estate::default(), LeaseEstate::new(clock.clone()));
-    let (journal, recovered) = Journal::open(&data_dir.journal(), now, |entry| match entry {
-        Entry::Cell(change) => cells.replay(change, now),
-        Entry::Spent(spent) => estate.add(spent),
-        Entry::Lease(left) => leases.add(left),
-    })?;
-    estate.name(&recovered);
-    leases.judge(&recovered);
-    Ok((SharedJournal::new(journal), recovered, estate, leases))
-}
-
-fn start_keeper(
-    journal: &SharedJournal,
-    cells: Arc<Cells>,
-    decider: &Arc<Decider>,
-    estate: &Arc<Estate>,
-    held: impl Fn() -> Vec<LeaseLeft> + Send + 'static,
-    clock: &Clock,
-) -> Result<Keeper, ServeError> {
-    let boot = journal.lock().boot();
-    let (decider, estate, clock) = (Arc::clone(decider), Arc::clone(estate), clock.clone());
-    // What the dead left stays in the journal until it is settled.
-    let spendings = move || {
-        let totals = decider.purse().totals().into_iter();
-        let own = totals.map(|(key_id, total)| CreditSpent { boot, key_id, total });
-        own.chain(estate.unsettled()).collect()
-    };
-    Ok(Keeper::start(journal.clone(), cells, spendings, held, move || clock.now())?)
-}
-
-/// What this process holds of shared limits, and what those before it held and could not give back yet.
-fn held_leases(
-    shared: Option<Shared>,
-    dead: Arc<LeaseEstate>,
-) -> impl Fn() -> Vec<LeaseLeft> + Send + 'static {
-    move || {
-        let own = shared.as_ref().map(Shared::leases).unwrap_or_default();
-        own.into_iter().chain(dead.unsettled()).collect()
-    }
 }
 
 /// Brings the keys near that were used last: a restart must not ask the database for each of them. A start waits for it

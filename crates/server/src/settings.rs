@@ -22,12 +22,22 @@ pub const ENV_PREFIX: &str = "TOLLKEEPER_";
 ///
 /// A value that is not UTF-8 comes through with replacement characters, so that the check names it instead of
 /// the process dying on it.
-#[allow(clippy::disallowed_methods, reason = "this is the place that the ban points to")]
 pub fn environment() -> Vec<(String, String)> {
+    variables(ENV_PREFIX)
+}
+
+/// What tools for S3 agree to find in the environment: keys, region, endpoint. Not settings of ours, so unknown ones
+/// are nobody's mistake.
+pub fn cloud_environment() -> Vec<(String, String)> {
+    variables("AWS_")
+}
+
+#[allow(clippy::disallowed_methods, reason = "this is the place that the ban points to")]
+fn variables(prefix: &str) -> Vec<(String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| {
             let name = name.into_string().ok()?;
-            let ours = name.starts_with(ENV_PREFIX);
+            let ours = name.starts_with(prefix);
             ours.then(|| (name, value.to_string_lossy().into_owned()))
         })
         .collect()

@@ -1,6 +1,6 @@
 //! What goes on behind the requests: idle cells are forgotten, parked ones put on the shelf, the clock followed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tollkeeper_account::Ledger;
 use tollkeeper_core::Millis;
 use tollkeeper_decide::{Decider, ROUND};
+use tollkeeper_redis::{Marked, UsageBuffer};
 use tollkeeper_store::{Store, StoreError, Used};
 
 use crate::clock::Clock;
@@ -102,26 +103,50 @@ async fn forget(store: &Store, clock: &Clock) {
 }
 
 /// Writes down what was used lately. Runs until dropped; what cannot be written is noted at its next use.
-pub async fn note_last_used(ledger: Ledger, store: Store) {
+pub async fn note_last_used(ledger: Ledger, store: Store, gate: Option<UsageBuffer>) {
     /// At most once per 30 s per object and node.
     const NOTE: Duration = Duration::from_secs(30);
     let mut beats = every(NOTE);
     let mut failing = false;
     loop {
         beats.tick().await;
-        let written = write_last_used(&ledger, &store).await;
+        let written = write_last_used(&ledger, &store, gate.as_ref()).await;
         report("when keys were last used could not be written", &written, &mut failing);
     }
 }
 
 /// What was used since the last time: also at the end, for it says which keys the next start brings near.
-pub async fn write_last_used(ledger: &Ledger, store: &Store) -> Result<(), StoreError> {
+/// Where nodes share Redis, each thing is written by the first of them in half a minute.
+pub async fn write_last_used(
+    ledger: &Ledger,
+    store: &Store,
+    gate: Option<&UsageBuffer>,
+) -> Result<(), StoreError> {
     let waiting = ledger.last_used().take();
     let moments = |used: HashMap<Arc<str>, Millis>| -> Vec<(String, Millis)> {
         used.into_iter().map(|(id, at)| (id.to_string(), at)).collect()
     };
-    store.touch_last_used(Used::Key, &moments(waiting.keys)).await?;
-    store.touch_last_used(Used::Project, &moments(waiting.projects)).await
+    let keys = first_in_the_fleet(gate, Marked::Key, moments(waiting.keys)).await;
+    let projects = first_in_the_fleet(gate, Marked::Project, moments(waiting.projects)).await;
+    store.touch_last_used(Used::Key, &keys).await?;
+    store.touch_last_used(Used::Project, &projects).await
+}
+
+/// Redis away: everybody writes, which is what would happen without it.
+async fn first_in_the_fleet(
+    gate: Option<&UsageBuffer>,
+    what: Marked,
+    moments: Vec<(String, Millis)>,
+) -> Vec<(String, Millis)> {
+    let Some(gate) = gate.filter(|_| !moments.is_empty()) else { return moments };
+    let ids: Vec<&str> = moments.iter().map(|(id, _)| id.as_str()).collect();
+    match gate.first_uses(what, &ids).await {
+        Ok(first) => {
+            let first: HashSet<&str> = first.into_iter().collect();
+            moments.iter().filter(|(id, _)| first.contains(id.as_str())).cloned().collect()
+        }
+        Err(_) => moments,
+    }
 }
 
 /// Tells the bank what was spent, so that balances shown elsewhere are true within a second or two.
@@ -158,14 +183,14 @@ async fn follow(clock: &Clock) {
     }
 }
 
-fn every(period: Duration) -> tokio::time::Interval {
+pub fn every(period: Duration) -> tokio::time::Interval {
     let mut beats = interval(period);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     beats
 }
 
 /// Says when something starts to fail and when it is well again, not every time in between.
-fn report<T, E: std::fmt::Display>(what: &str, outcome: &Result<T, E>, failing: &mut bool) {
+pub fn report<T, E: std::fmt::Display>(what: &str, outcome: &Result<T, E>, failing: &mut bool) {
     match outcome {
         Err(error) if !*failing => tracing::error!("{what}: {error}"),
         Ok(_) if *failing => tracing::info!("well again: {what}"),

@@ -96,7 +96,9 @@ async fn default_tenant(change: &mut Change<'_>, now: Millis) -> Result<String, 
         VALUES ($1, $2, $3, TRUE, $4) ON CONFLICT (slug) DO NOTHING";
     const FIND: &str = "SELECT id FROM tenants WHERE slug = $1";
     let id = ids::fresh(ids::TENANT)?;
-    change.sql().run(MAKE, binds![&id, TENANT_SLUG, TENANT_NAME, now]).await?;
+    if change.sql().run(MAKE, binds![&id, TENANT_SLUG, TENANT_NAME, now]).await? > 0 {
+        change.begin_chain(&id).await?;
+    }
     let (id,): (String,) = change.sql().one(FIND, binds![TENANT_SLUG]).await?;
     Ok(id)
 }

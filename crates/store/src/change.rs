@@ -4,7 +4,8 @@
 use serde_json::Value;
 use tollkeeper_core::Millis;
 
-use crate::bind::{binds, unsigned};
+use crate::admin_audit::{self, Note};
+use crate::bind::unsigned;
 use crate::db::{Begun, Conn, Purpose};
 use crate::outbox::{Changed, OutboxEntry, write_outbox};
 use crate::{Each, Store, StoreError};
@@ -29,6 +30,7 @@ pub(crate) struct Change<'s> {
     store: &'s Store,
     begun: Begun,
     now: Millis,
+    notes: Vec<Note>,
     said: Vec<(String, Changed)>,
 }
 
@@ -37,7 +39,7 @@ pub(crate) struct Change<'s> {
 impl Store {
     pub(crate) async fn change(&self, now: Millis) -> Result<Change<'_>, StoreError> {
         let begun = self.db.begin(Purpose::Admin).await?;
-        Ok(Change { store: self, begun, now, said: Vec::new() })
+        Ok(Change { store: self, begun, now, notes: Vec::new(), said: Vec::new() })
     }
 
     /// By the database's clock, where nobody hands one in.
@@ -59,6 +61,11 @@ impl Change<'_> {
         self.begun.conn()
     }
 
+    /// For a tenant that this change makes.
+    pub(crate) async fn begin_chain(&mut self, tenant_id: &str) -> Result<(), StoreError> {
+        admin_audit::begin(self.begun.conn(), tenant_id, self.store.seal.as_deref()).await
+    }
+
     /// Told when the change is committed, to every node.
     pub(crate) fn announce(&mut self, tenant_id: &str, changed: Changed) {
         self.said.push((tenant_id.to_owned(), changed));
@@ -76,7 +83,9 @@ impl Change<'_> {
         self.audit_of(by.tenant_id, root_key_id, action, target, before, after).await
     }
 
-    /// For changes that come without a root key's name.
+    /// For changes that come without a root key's name. Written with the commit: the end of the tenant's chain is
+    /// locked from there on, and nobody may take other locks while holding it.
+    #[allow(clippy::unused_async, reason = "a step of the change like every other")]
     pub(crate) async fn audit_of(
         &mut self,
         tenant_id: &str,
@@ -86,20 +95,22 @@ impl Change<'_> {
         before: Option<Value>,
         after: Option<Value>,
     ) -> Result<(), StoreError> {
-        const NOTE: &str = "INSERT INTO admin_audit
-                (at, tenant_id, root_key_id, action, target, before, after)
-            VALUES ($1, $2, $3, $4, $5, $6, $7)";
-        let (before, after) = (before.map(|v| v.to_string()), after.map(|v| v.to_string()));
-        let now = self.now;
-        self.sql()
-            .run(NOTE, binds![now, tenant_id, root_key_id, action, target, &before, &after])
-            .await?;
+        self.notes.push(Note {
+            tenant_id: tenant_id.to_owned(),
+            root_key_id: root_key_id.map(str::to_owned),
+            action: action.to_owned(),
+            target: target.to_owned(),
+            before: before.map(|value| value.to_string()),
+            after: after.map(|value| value.to_string()),
+        });
         Ok(())
     }
 
     /// The announcements go last: in PostgreSQL their order is kept by a lock, which is held from here to the end.
     pub(crate) async fn commit<T>(mut self, value: T) -> Result<Written<T>, StoreError> {
-        let said = std::mem::take(&mut self.said);
+        let (notes, said) = (std::mem::take(&mut self.notes), std::mem::take(&mut self.said));
+        let seal = self.store.seal.as_deref();
+        admin_audit::append(self.begun.conn(), notes, self.now, seal).await?;
         let told: Vec<OutboxEntry> = write_outbox(self.begun.conn(), said, self.now).await?;
         self.begun.commit().await?;
         let revision = self.store.feed.committed(told);

@@ -1,11 +1,12 @@
 //! The handle everything else in this crate hangs on: opened once, cloned freely, closed at the end.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::db::{Db, Pools, Purpose};
 use crate::feed::Feed;
 use crate::outbox::NEWEST;
-use crate::{Fault, StoreError, postgres, sqlite};
+use crate::{Fault, SealKey, StoreError, postgres, sqlite};
 
 /// What was read, and how new it is: all changes up to this revision are in it, and maybe later ones.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub struct AsOf<T> {
 pub struct Store {
     pub(crate) db: Db,
     pub(crate) feed: Feed,
+    /// Who writes without it leaves ends of chains that a server with a secret does not trust.
+    pub(crate) seal: Option<Arc<SealKey>>,
 }
 
 // === impl Store ===
@@ -35,6 +38,12 @@ impl Store {
     pub async fn connect(url: &str, replica: Option<&str>) -> Result<Self, StoreError> {
         let connected = Self::connect_server(url, replica).await;
         connected.map_err(|fault| StoreError::Unreachable { at: postgres::address(url), fault })
+    }
+
+    /// The same store; what it adds to the admin audit is sealed with this key, and verified by it.
+    #[must_use]
+    pub fn sealing(self, key: SealKey) -> Self {
+        Self { seal: Some(Arc::new(key)), ..self }
     }
 
     /// Does the database still answer? Reads a page of it, so that a file gone bad shows.
@@ -81,7 +90,7 @@ impl Store {
             return Err(fault);
         }
         let db = Db::Lite { read: sqlite::readers(path), write };
-        Ok(Self { db, feed: Feed::in_process() })
+        Ok(Self { db, feed: Feed::in_process(), seal: None })
     }
 
     async fn connect_server(url: &str, replica: Option<&str>) -> Result<Self, Fault> {
@@ -89,7 +98,7 @@ impl Store {
         let (revision,): (i64,) =
             sqlx::query_as(NEWEST).fetch_one(&pools.background).await.map_err(Fault::from)?;
         let feed = Feed::listening(pools.background.clone(), crate::bind::unsigned(revision));
-        Ok(Self { db: Db::Pg(Box::new(pools)), feed })
+        Ok(Self { db: Db::Pg(Box::new(pools)), feed, seal: None })
     }
 }
 

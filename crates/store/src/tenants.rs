@@ -53,6 +53,7 @@ impl Store {
         let slug = free_slug(&mut change, name).await?;
         let made = change.sql().run(MAKE, binds![&id, &slug, name, by.now]).await;
         made.map_err(|error| error.taken(Thing::Tenant))?;
+        change.begin_chain(&id).await?;
         let root_key_id = insert_root_key(&mut change, &id, &root_key, by.now).await?;
         let after = json!({ "slug": slug, "name": name, "rootKeyId": root_key_id });
         change.audit(by, "tenants.create", &id, None, Some(after)).await?;

@@ -155,6 +155,31 @@ impl Postgres {
         self.port
     }
 
+    /// Its own folder, which its user may write to; the data directory is `data` in it.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What a script says that runs beside the server: as its user, with its programs at hand, told where it is.
+    pub fn beside(
+        &self,
+        script: &Path,
+        arguments: &[&str],
+        env: &[(&str, &str)],
+    ) -> Result<String, PostgresFailure> {
+        let path = format!("{}:/usr/bin:/bin", self.programs.display());
+        let mut command = Command::new(script);
+        command.args(arguments).env_clear().env("PATH", path).env("PGHOST", &self.folder);
+        command.env("PGPORT", self.port.to_string()).env("PGUSER", "postgres");
+        let ran = self.as_user(command.envs(env.iter().copied())).output();
+        let ran = ran.map_err(|error| failed("a script", &error))?;
+        let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if ran.status.success() {
+            return Ok(said(&ran.stdout));
+        }
+        Err(PostgresFailure(format!("{} failed: {}", script.display(), said(&ran.stderr))))
+    }
+
     /// Orderly, and cutting every connection, as an operator stops it for a moment.
     pub fn stop(&mut self) {
         self.end("INT\n");

@@ -2,6 +2,7 @@
 //! No I/O and no domain logic. Nothing here panics on hostile input; a bad body becomes a list of field errors.
 
 pub mod apis;
+pub mod audit;
 mod choice;
 pub mod credits;
 mod document;
@@ -36,13 +37,19 @@ pub mod root_keys;
 pub mod rules;
 pub mod schema;
 pub mod spelling;
+pub mod stats;
 pub mod stored_limit;
 pub mod system;
 pub mod tenants;
+pub mod usage;
 pub mod verdict;
 
 pub use apis::{
     Api, CreateApiReply, CreateApiRequest, DeleteApiRequest, GetApiRequest, ListKeysRequest,
+};
+pub use audit::{
+    AdminChange, AuditedDecision, Decision, ListChangesRequest, SearchAuditRequest,
+    VerifyAuditReply, VerifyAuditRequest,
 };
 pub use credits::{
     CreditOperation, Credits, CreditsPatch, CreditsReply, Refill, RefillInterval, RefillReply,
@@ -88,7 +95,8 @@ pub use projects::{
     ListProjectsRequest, Project, UpdateProjectRequest,
 };
 pub use quotas::{
-    BlockRequest, GetQuotaRequest, QuotaLimits, QuotaReply, SetQuotaRequest, UnblockRequest,
+    BlockRequest, GetQuotaRequest, QuotaLimits, QuotaReply, QuotaTotals, SetQuotaRequest,
+    UnblockRequest,
 };
 pub use ratelimit::{Algorithm, Consistency, LimitRequest, MultiLimitRequest, OnOutage};
 pub use roles::{
@@ -105,6 +113,7 @@ pub use rules::{
     RuleTurn,
 };
 pub use schema::{Described, Shape};
+pub use stats::{QueryStatsRequest, StatsGrain, StatsLine};
 pub use stored_limit::{DefaultLimit, DefaultLimitReply, RatelimitReply, RatelimitRequest};
 pub use system::{
     DatabaseKind, DatabaseStatus, Link, Mode, RedisServer, SetModeRequest, ShadowLine, StatusReply,
@@ -112,5 +121,9 @@ pub use system::{
 };
 pub use tenants::{
     CreateTenantReply, CreateTenantRequest, ListTenantsRequest, Tenant, UpdateTenantRequest,
+};
+pub use usage::{
+    ExportUsageRequest, FlushUsageReply, FlushUsageRequest, QueryUsageRequest, UsageBy,
+    UsageFormat, UsageRow,
 };
 pub use verdict::{LimitReply, MultiLimitLine, MultiLimitReply};

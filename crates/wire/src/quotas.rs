@@ -69,11 +69,20 @@ reply! {
 }
 
 reply! {
+    /// Admitted requests of all its keys, as far as usage is flushed.
+    QuotaTotals {
+        required today "today": u64 = Shape::Integer(COUNT), "Since midnight UTC.";
+        required month "month": u64 = Shape::Integer(COUNT), "Since the first of the month, UTC.";
+    }
+}
+
+reply! {
     /// Answer of every call of `quotas.*`.
     QuotaReply<'a> {
         required external_id "externalId": Cow<'a, str> = EXTERNAL_ID, EXTERNAL_ID_ABOUT;
         required tier "tier": Cow<'a, str> = TIER, "Its tier, `free` where it has none of its own.";
         required limits "limits": QuotaLimits = QuotaLimits::SHAPE, "Limits of its own.";
+        optional totals "totals": QuotaTotals = QuotaTotals::SHAPE, "What its keys did; told by `quotas.get`.";
         optional last_request_at "lastRequestAt": u64 = Shape::Integer(COUNT), "Unix milliseconds.";
         optional reset_at "resetAt": u64 = Shape::Integer(COUNT),
             "When the current window of its widest limit ends (UTC), unix milliseconds.";

@@ -224,7 +224,7 @@ pub(super) fn path(dir: &Path, number: u64) -> PathBuf {
 }
 
 /// Where to set something aside without overwriting what was set aside before.
-fn free_name(path: &Path) -> Result<PathBuf, JournalError> {
+pub(super) fn free_name(path: &Path) -> Result<PathBuf, JournalError> {
     let mut aside = path.with_extension("corrupt");
     let mut again = 1;
     while fs::exists(&aside).map_err(at("look for", &aside))? {

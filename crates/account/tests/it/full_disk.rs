@@ -16,7 +16,7 @@ use crate::leases::left;
 use crate::node::Node;
 
 /// Runs one of the ignored tests below with the signal ignored that would end it at the limit.
-fn run_alone(test: &str) {
+pub(crate) fn run_alone(test: &str) {
     let output = Command::new("sh")
         .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
         .arg(std::env::current_exe().unwrap())
@@ -28,7 +28,7 @@ fn run_alone(test: &str) {
     assert!(output.status.success() && said.contains("1 passed"), "{said}{complained}");
 }
 
-fn limit_files_to(bytes: Option<u64>) {
+pub(crate) fn limit_files_to(bytes: Option<u64>) {
     let maximum = getrlimit(Resource::Fsize).maximum;
     setrlimit(Resource::Fsize, Rlimit { current: bytes.or(maximum), maximum }).unwrap();
 }

@@ -16,3 +16,6 @@ mod keeper;
 mod leases;
 mod ledger;
 mod node;
+mod pages;
+mod pages_cost;
+mod pages_faults;

@@ -197,6 +197,7 @@ impl Node {
             cost: Cost::ONE,
             credits,
             purpose: Purpose::Spend,
+            bytes: 0,
             once: false,
             at: None,
         };

@@ -9,6 +9,8 @@
 
 mod access;
 mod admin;
+mod archive;
+mod audit;
 mod bad_input;
 mod contract;
 mod crowd;
@@ -22,9 +24,11 @@ mod keys;
 mod limit;
 mod program;
 mod quotas;
+mod recovery;
 mod rules;
 mod start;
 mod system;
 mod teaching;
 mod time;
+mod usage;
 mod world;

@@ -119,6 +119,11 @@ impl Client {
         let headers =
             [("authorization", &*self.authorization), ("content-type", "application/json")];
         let response = self.connection.exchange("POST", &path, &headers, body)?;
+        // An export is plain text; everything else is JSON.
+        let kind = response.header("content-type").unwrap_or_default();
+        if ["text/csv", "application/x-ndjson"].iter().any(|plain| kind.starts_with(plain)) {
+            return Ok(Answer { json: Value::Null, response });
+        }
         let json = serde_json::from_slice(&response.body).unwrap_or_else(|error| {
             panic!("{error}: {} {}", response.status, response.text());
         });

@@ -22,6 +22,8 @@ pub struct VerifyAsk<'a> {
     /// What limits are charged that the request does not name: stored ones, quotas and those of rules.
     pub cost: Cost,
     pub credits: u64,
+    /// What the request moves, as it says itself: metered, never limited.
+    pub bytes: u64,
     pub purpose: Purpose,
     /// It may turn out to be a retry: nothing may be spent before that is known.
     pub once: bool,

@@ -23,10 +23,14 @@ pub struct Verified {
     pub credits_spent: u64,
     /// The rule that decided: it blocks, was exceeded, or makes the request wait.
     pub rule: Option<Arc<Rule>>,
+    /// The pattern that the path matched, of the first rule that has one.
+    pub endpoint: Option<Arc<str>>,
     /// Allowed, but only after so long.
     pub delay_ms: u64,
     /// A word about every rule, where that was asked for.
     pub reasons: Vec<Reason>,
+    /// What the request moves, as it says itself.
+    pub bytes: u64,
     /// Says what would happen: nothing was spent, and nothing is to be counted.
     pub dry: bool,
 }
@@ -84,8 +88,10 @@ impl Verified {
             credits: None,
             credits_spent: 0,
             rule: None,
+            endpoint: None,
             delay_ms: 0,
             reasons: Vec::new(),
+            bytes: 0,
             dry: false,
         }
     }

@@ -23,6 +23,8 @@ pub(super) struct Ruled {
     /// Counted apart from the rest, so that they can refuse nothing.
     pub(super) watching: Vec<Line>,
     pub(super) blocked_by: Option<Arc<Rule>>,
+    /// The first pattern that the path matched.
+    pub(super) endpoint: Option<Arc<str>>,
     pub(super) reasons: Vec<Reason>,
 }
 
@@ -52,6 +54,9 @@ pub(super) fn rule(
         let mut matched = Vec::new();
         book.set.walk(&facts, &mut matched);
         for one in &matched {
+            if ruled.endpoint.is_none() {
+                ruled.endpoint = book.page(one.place).endpoint(one).cloned();
+            }
             match one.rule.action {
                 Action::Block => ruled.blocked_by = Some(Arc::clone(one.rule)),
                 Action::Allow => {}

@@ -127,6 +127,7 @@ pub(crate) fn ask<'a>(number: u8) -> VerifyAsk<'a> {
         cost: Cost::ONE,
         credits: 1,
         purpose: Purpose::Spend,
+        bytes: 0,
         once: false,
         at: None,
     }

@@ -23,6 +23,7 @@ mod scripts;
 mod sentinel;
 mod strange;
 mod subscription;
+mod usage_buffer;
 mod vetting;
 
 /// Answers with the run id of the process that executes it, and its argument.

@@ -23,6 +23,8 @@ pub struct Call<'a> {
     pub id: RequestId,
     /// Read once, when the request came in; everything in it happens at this moment.
     pub now: Millis,
+    /// The same moment, to measure from.
+    pub start: Stamp,
     pub timing: Timing,
     /// Who asks, where that is needed more than once.
     caller: Option<Arc<RootKey>>,
@@ -41,7 +43,7 @@ impl<'a> Call<'a> {
         start: Stamp,
     ) -> Self {
         let (now, timing) = (app.clock.at(start), Timing::from(start));
-        Self { app, headers, body, id, now, timing, caller: None, tenant: None }
+        Self { app, headers, body, id, now, start, timing, caller: None, tenant: None }
     }
 
     /// The body as this endpoint takes it, or everything that is wrong with the request. Comes before

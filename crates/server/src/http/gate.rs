@@ -14,6 +14,7 @@ use tollkeeper_wire as wire;
 use super::call::{Call, permit};
 use super::fields::Standing;
 use super::idempotency::{self, Once};
+use super::noting::{Noted, note};
 use super::reply::{Reply, Sheet};
 use super::verify;
 use crate::status::{Refusal, Ruling};
@@ -31,6 +32,7 @@ pub async fn check(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let answer = || {
         let decided = call.app.decider.verify(warm, call.now);
         let answer = call.app.ledger.record_verified(Kind::Gate, decided);
+        note(call, noted(&ask, &request), &answer);
         checked(call, &answer, &ask.told)
     };
     match retried {
@@ -93,10 +95,21 @@ async fn ask<'a>(
         // The wire has checked its bounds.
         cost: request.cost.and_then(Cost::new).unwrap_or(Cost::ONE),
         credits: request.credits.as_ref().map_or(1, |credits| credits.cost),
+        bytes: request.bytes.unwrap_or(0),
         purpose,
         once: false,
         at: None,
     })
+}
+
+fn noted<'a>(ask: &'a VerifyAsk<'_>, request: &'a wire::CheckRequest<'_>) -> Noted<'a> {
+    Noted {
+        tenant_id: &ask.caller.tenant.id,
+        key_text: request.key.as_ref().map(wire::KeyText::reveal),
+        ip: ask.wanted.ip,
+        method: request.method.as_deref(),
+        path: request.path.as_deref(),
+    }
 }
 
 fn wanted<'a>(request: &'a wire::CheckRequest<'_>) -> Result<Use<'a>, Refusal> {

@@ -14,7 +14,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::Registry;
-use tollkeeper_account::{BOUNDS_US, Code, Health, HistogramReading, Kind, Ledger};
+use tollkeeper_account::{AuditCounts, BOUNDS_US, Code, Health, HistogramReading, Kind, Ledger};
 use tollkeeper_decide::{Agreement, Decider, Mode};
 
 use super::idempotency::Idempotency;
@@ -27,11 +27,15 @@ use crate::net::Gauges;
 use crate::rollback::Rollback;
 use crate::rule_books::RuleKeeper;
 use crate::shared_cache::SharedCache;
+use crate::usage::UsageReading;
 
 pub fn metrics(app: &App) -> Reply {
     let mut registry = Registry::with_prefix("tollkeeper");
     registry.register_collector(Box::new(Readings {
         ledger: app.ledger.clone(),
+        audit: app.auditor.counts(),
+        sums_dropped: app.auditor.sums_dropped(),
+        usage: app.usage.reading(),
         decider: Arc::clone(&app.decider),
         journal: Arc::clone(&app.journal),
         gauges: Arc::clone(&app.gauges),
@@ -56,6 +60,9 @@ pub fn metrics(app: &App) -> Reply {
 #[derive(Debug)]
 struct Readings {
     ledger: Ledger,
+    audit: AuditCounts,
+    sums_dropped: u64,
+    usage: UsageReading,
     decider: Arc<Decider>,
     journal: Arc<Health>,
     gauges: Arc<Gauges>,
@@ -125,6 +132,8 @@ impl Collector for Readings {
         self.loads(&mut sheet)?;
         self.table(&mut sheet)?;
         self.network(&mut sheet)?;
+        self.audited(&mut sheet)?;
+        used(&mut sheet, &self.usage)?;
         self.durability(&mut sheet)
     }
 }
@@ -139,6 +148,16 @@ impl Readings {
         sheet.counters("cache_loads_refused", help, ["cache"], || {
             both.into_iter().map(|(cache, loads)| ([cache], loads.refused))
         })
+    }
+
+    fn audited(&self, sheet: &mut Page<'_, '_>) -> fmt::Result {
+        sheet.counter("audit_rows", "Decisions written to the audit.", self.audit.written)?;
+        let help = "Decisions that the audit lacks, for want of room or because the database refused them.";
+        sheet.counter("audit_dropped", help, self.audit.dropped)?;
+        let help = "Decisions that wait to be written to the audit.";
+        sheet.gauge("audit_waiting", help, self.audit.waiting as u64)?;
+        let help = "Decisions that stats lack, because too many kinds came at once.";
+        sheet.counter("stats_dropped", help, self.sums_dropped)
     }
 
     fn table(&self, sheet: &mut Page<'_, '_>) -> fmt::Result {
@@ -225,6 +244,26 @@ fn fleet(sheet: &mut Page<'_, '_>, shared: &Shared) -> fmt::Result {
         "Decisions not compared: too many at once, or Redis did not answer.",
         skipped,
     )
+}
+
+/// Usage between the request and the database.
+fn used(sheet: &mut Page<'_, '_>, usage: &UsageReading) -> fmt::Result {
+    let pages = &usage.pages;
+    sheet.gauge("usage_waiting", "Minutes of keys not seen in the ledger yet.", pages.waiting)?;
+    sheet.gauge("usage_unkept", "Of these those that a kill would lose.", pages.unkept)?;
+    let help = "Minutes of keys counted under their project alone, for want of room.";
+    sheet.counter("usage_overflowed", help, pages.overflowed)?;
+    sheet.counter("usage_lost", "Requests that no room was found for at all.", pages.lost)?;
+    let help = "Times that the disk had no room for more usage.";
+    sheet.counter("usage_page_failures", help, pages.failures)?;
+    sheet.counter("usage_flush_failures", "Rounds that did not go well.", usage.failures)?;
+    sheet.gauge("usage_flush_age_ms", "Since the last one that did.", usage.lag_ms)?;
+    let help = "Minutes of keys of earlier processes that could not be read.";
+    sheet.counter("usage_set_aside", help, usage.set_aside)?;
+    let help = "Minutes of keys too old for the ledger to know whether they were counted.";
+    sheet.counter("usage_too_old", help, usage.too_old)?;
+    let help = "Times that the database had lost usage and was told again.";
+    sheet.counter("usage_rewound", help, usage.rewound)
 }
 
 /// Connections and calls.

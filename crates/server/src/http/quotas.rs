@@ -31,9 +31,19 @@ async fn get(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let caller = call.caller().await?;
     permit(&caller, "quotas", "*", "get")?;
     let (tenant, name) = (caller.tenant.id.clone(), request.external_id.to_string());
-    let found = desk::read(call, |store| async move { store.quota(&tenant, &name).await }).await?;
+    let now = call.now;
+    let (found, totals) = desk::read(call, |store| async move {
+        let found = store.quota(&tenant, &name).await?;
+        Ok((found, store.identity_totals(&tenant, &name, now).await?))
+    })
+    .await?;
     let missing = || Refusal::not_found(Thing::Identity, &request.external_id);
-    Ok(reply(call, shown(&found.ok_or_else(missing)?, call.now)))
+    let found = found.ok_or_else(missing)?;
+    let totals = totals.map(|totals| wire::QuotaTotals {
+        today: totals.today.requests,
+        month: totals.month.requests,
+    });
+    Ok(reply(call, wire::QuotaReply { totals, ..shown(&found, now) }))
 }
 
 async fn set(call: &mut Call<'_>) -> Result<Reply, Refusal> {
@@ -102,6 +112,7 @@ fn shown(view: &QuotaView, now: Millis) -> wire::QuotaReply<'_> {
             per_day: quota.per_day,
             burst: quota.burst,
         },
+        totals: None,
         last_request_at: view.last_request_at.map(|at| at.0),
         reset_at: reset_at(view, now).map(|at| at.0),
         exceeded_count: view.exceeded_count,

@@ -2,6 +2,7 @@
 //! Dispatch, the OpenAPI document and the tests of access all read this one table.
 
 mod apis;
+mod audit;
 mod gate;
 mod identities;
 mod keys;
@@ -12,8 +13,10 @@ mod projects;
 mod quotas;
 mod root_keys;
 mod rules;
+mod stats;
 mod system;
 mod tenants;
+mod usage;
 
 use http::Method;
 use tollkeeper_wire::{Described, Shape};
@@ -22,6 +25,7 @@ use super::body::BODY_MAX;
 use crate::forward_auth::Dialect;
 
 pub use apis::ApiCall;
+pub use audit::AuditCall;
 pub use identities::IdentityCall;
 pub use keys::KeyCall;
 pub use permissions::{PermissionCall, RoleCall};
@@ -31,6 +35,7 @@ pub use root_keys::RootKeyCall;
 pub use rules::RuleCall;
 pub use system::SystemCall;
 pub use tenants::{OPERATOR, TenantCall};
+pub use usage::UsageCall;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
@@ -102,6 +107,9 @@ pub enum Endpoint {
     System(SystemCall),
     Rules(RuleCall),
     Quotas(QuotaCall),
+    Usage(UsageCall),
+    Audit(AuditCall),
+    Rollups,
     Liveness,
     Livez,
     Readyz,
@@ -123,6 +131,9 @@ const GROUPS: &[&[Route]] = &[
     root_keys::ROUTES,
     tenants::ROUTES,
     system::ROUTES,
+    usage::ROUTES,
+    audit::ROUTES,
+    stats::ROUTES,
     probes::ROUTES,
 ];
 

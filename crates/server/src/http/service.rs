@@ -10,9 +10,11 @@ use hyper::body::{Body, Incoming};
 use super::call::Call;
 use super::reply::{JSON, PROBLEM_JSON, Reply, Sheet, plain};
 use super::route::{Answers, Effect, Endpoint, Route};
-use super::{apis, identities, keys, permissions, projects, quotas, roles, root_keys, rules};
+use super::{
+    apis, audit, identities, keys, permissions, projects, quotas, roles, root_keys, rules, stats,
+};
 use super::{body, changes, gate, health, limits, metrics, openapi, overrides, ratelimit, verify};
-use super::{system, tenants};
+use super::{system, tenants, usage};
 use crate::app::App;
 use crate::clock::Stamp;
 use crate::forward_auth;
@@ -176,6 +178,9 @@ async fn handle_rare(endpoint: Endpoint, call: &mut Call<'_>) -> Result<Reply, R
         Endpoint::System(which) => system::handle(which, call).await,
         Endpoint::Rules(which) => rules::handle(which, call).await,
         Endpoint::Quotas(which) => quotas::handle(which, call).await,
+        Endpoint::Usage(which) => usage::handle(which, call).await,
+        Endpoint::Audit(which) => audit::handle(which, call).await,
+        Endpoint::Rollups => stats::query(call).await,
         Endpoint::Check(_)
         | Endpoint::Liveness
         | Endpoint::Livez

@@ -6,6 +6,7 @@ use wire::page::PAGE_DEFAULT;
 
 use super::call::Call;
 use super::reply::{Reply, Sheet};
+use crate::status::Refusal;
 
 /// What an update says of one field, in words that outlive the request.
 pub fn patch<T, U>(given: wire::Patch<T>, own: impl FnOnce(T) -> U) -> Patch<U> {
@@ -22,6 +23,12 @@ pub fn owned(text: Option<&wire::Text<'_>>) -> Option<String> {
 
 pub fn texts(list: &[wire::Text<'_>]) -> Vec<String> {
     list.iter().map(ToString::to_string).collect()
+}
+
+/// A cursor that no page of ours ended with.
+pub fn bad_cursor() -> Refusal {
+    let fix = "Send what the page before said, or leave it out to start anew.";
+    Refusal::Fields(vec![wire::FieldError::new("body.cursor", "Is not one of ours.", fix)])
 }
 
 /// Rows on a page, as asked for or by default.

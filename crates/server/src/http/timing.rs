@@ -1,7 +1,7 @@
 //! How long each cache read of a request took, for the `X-Tollkeeper-Timing` header.
 
 use smallvec::SmallVec;
-use tollkeeper_account::Tally;
+use tollkeeper_account::{CacheSight, Tally};
 use tollkeeper_decide::{CacheName, Freshness};
 
 use crate::clock::Stamp;
@@ -42,6 +42,13 @@ impl Timing {
             self.reads.push(Read { cache, freshness, nanos: now.nanos_since(self.mark) });
         }
         self.mark = now;
+    }
+
+    /// Whether the key was near, if it was looked for.
+    pub fn key_sight(&self) -> Option<CacheSight> {
+        let read = self.reads.iter().find(|read| read.cache == CacheName::Key)?;
+        let near = read.freshness != Freshness::Miss;
+        Some(if near { CacheSight::Hit } else { CacheSight::Miss })
     }
 
     pub fn reads(&self) -> &[Read] {

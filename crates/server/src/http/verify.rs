@@ -16,6 +16,7 @@ use tollkeeper_wire as wire;
 use super::call::Call;
 use super::gate;
 use super::idempotency::{self, Once};
+use super::noting::{Noted, note};
 use super::ratelimit::{limit_of, sharing_of};
 use super::reply::{Reply, Sheet};
 use crate::keyring::Keyring;
@@ -44,6 +45,7 @@ pub async fn verify(call: &mut Call<'_>) -> Result<Reply, Refusal> {
         cost: Cost::ONE,
         credits: request.credits.as_ref().map_or(1, |credits| credits.cost),
         purpose: Purpose::Spend,
+        bytes: 0,
         once: retried.is_some(),
         at: None,
     };
@@ -52,7 +54,16 @@ pub async fn verify(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let warm = app.decider.warm_key(&ask, call.now, &mut see).await?;
     let answer = || {
         let decided = app.decider.verify(warm, call.now);
-        render(call, &app.ledger.record_verified(Kind::Verify, decided))
+        let answer = app.ledger.record_verified(Kind::Verify, decided);
+        let noted = Noted {
+            tenant_id: &ask.caller.tenant.id,
+            key_text: Some(request.key.reveal()),
+            ip: ask.wanted.ip,
+            method: request.method.as_deref(),
+            path: request.path.as_deref(),
+        };
+        note(call, noted, &answer);
+        render(call, &answer)
     };
     match retried {
         None => Ok(answer()),

@@ -33,6 +33,15 @@ pub struct Settings {
     pub rollback: bool,
     pub cache_fresh_ms: u64,
     pub cache_stale_ms: u64,
+    /// How often usage goes on towards the database.
+    pub flush_ms: u64,
+    /// How long a bucket of usage in Redis is left alone.
+    pub flush_lag_ms: u64,
+    /// Share of allowed decisions that the audit keeps.
+    pub audit_sample: f64,
+    pub audit_days: u64,
+    /// Where old decisions go, as it was given.
+    pub archive_url: Option<String>,
     pub max_cells: u64,
     pub max_connections: u64,
     /// By one root key, on one node.
@@ -101,6 +110,15 @@ impl Sheet<'_> {
         let redis = self.optional("redis_url", |text| RedisUrl::parse(text).ok());
         let rollback = self.required("rollback", syntax::switch);
         let caching = self.caching();
+        let audit_sample = self.required("audit_sample", syntax::share);
+        let audit_days = self.required("audit_days", |text| syntax::whole(text, &(1..=36_500)));
+        let flush_seconds =
+            self.required("flush_seconds", |text| syntax::whole(text, &(1..=86_400)));
+        let flush_lag_seconds =
+            self.required("flush_lag_seconds", |text| syntax::whole(text, &(0..=86_400)));
+        let archive_url = self.optional("archive_url", |text| {
+            syntax::has_scheme(text, &["file", "s3"]).map(|()| text.to_owned())
+        });
         let max_cells = self.required("max_cells", |text| syntax::whole(text, &(16..=100_000_000)));
         let max_connections =
             self.required("max_connections", |text| syntax::whole(text, &(16..=1_000_000)));
@@ -123,6 +141,11 @@ impl Sheet<'_> {
             rollback: rollback?,
             cache_fresh_ms,
             cache_stale_ms,
+            flush_ms: flush_seconds? * 1_000,
+            flush_lag_ms: flush_lag_seconds? * 1_000,
+            audit_sample: audit_sample?,
+            audit_days: audit_days?,
+            archive_url: archive_url?,
             max_cells: max_cells?,
             max_connections: max_connections?,
             admin_writes_per_second: admin_writes_per_second?,
@@ -137,12 +160,7 @@ impl Sheet<'_> {
         self.optional("grpc_listen", syntax::address_or_off);
         self.optional("resp_listen", syntax::address_or_off);
         self.optional("envoy_config", syntax::path);
-        self.optional("flush_seconds", |text| syntax::whole(text, &(1..=86_400)));
-        self.optional("flush_lag_seconds", |text| syntax::whole(text, &(0..=86_400)));
-        self.optional("audit_sample", syntax::share);
-        self.optional("audit_days", |text| syntax::whole(text, &(1..=36_500)));
         self.optional("webhook_allow", syntax::networks);
-        self.optional("archive_url", |text| syntax::has_scheme(text, &["file", "s3"]));
     }
 
     fn database(&mut self, data_dir: Option<&Path>) -> Option<Database> {

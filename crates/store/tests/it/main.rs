@@ -22,9 +22,11 @@ macro_rules! on_both {
     };
 }
 
+mod admin_audit;
 mod bootstrap;
 mod cold_verify;
 mod credits;
+mod decision_audit;
 mod directory;
 mod doors;
 mod feed;
@@ -41,10 +43,12 @@ mod overrides;
 mod projects;
 mod quotas;
 mod rbac;
+mod rollup;
 mod root_keys;
 mod rules;
 mod server;
 mod shelf;
+mod usage;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -136,6 +136,11 @@ agreement! {
     set_quota: SetQuotaRequest;
     block: BlockRequest;
     stats: StatsRequest;
+    query_usage: QueryUsageRequest;
+    export_usage: ExportUsageRequest;
+    search_audit: SearchAuditRequest;
+    list_changes: ListChangesRequest;
+    query_stats: QueryStatsRequest;
 }
 
 proptest! {

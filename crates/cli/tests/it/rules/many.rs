@@ -1,4 +1,4 @@
-//! Ten thousand rules: one request, in force at once, while everybody else is served.
+//! Thousands of rules: one request, in force at once, while everybody else is served.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,12 +9,15 @@ use super::{Home, in_force, rules};
 use crate::time::now;
 use crate::world::ask;
 
+/// As many as a debug build applies in a moment; a tenant may have five times as many, which the benchmarks apply.
+const COUNT: usize = 2_000;
+
 on_both! {
-    ten_thousand_rules_are_applied_changed_and_brought_back_while_others_are_served,
+    thousands_of_rules_are_applied_changed_and_brought_back_while_others_are_served,
 }
 
-fn ten_thousand_rules_are_applied_changed_and_brought_back_while_others_are_served(home: &Home) {
-    let (done, set) = (AtomicBool::new(false), rules(10_000));
+fn thousands_of_rules_are_applied_changed_and_brought_back_while_others_are_served(home: &Home) {
+    let (done, set) = (AtomicBool::new(false), rules(COUNT));
     std::thread::scope(|scope| {
         let traffic = scope.spawn(|| {
             let (mut client, mut slowest, mut asked) = (home.client(), Duration::ZERO, 0_u64);
@@ -38,14 +41,14 @@ fn ten_thousand_rules_are_applied_changed_and_brought_back_while_others_are_serv
             reply
         };
         let made = timed("apply of 10000", "rules.apply", &json!({"rules": set}));
-        assert_eq!((&made["created"], in_force(home)), (&json!(10_000), 10_000));
+        assert_eq!((&made["created"], in_force(home)), (&json!(COUNT), COUNT as u64));
         let other = timed("update of 10000", "rules.apply", &json!({"rules": changed}));
-        assert_eq!(other["updated"], 10_000);
+        assert_eq!(other["updated"], COUNT);
         let detailed =
             other["diff"].as_array().unwrap().iter().filter(|one| one["fields"].is_array());
         assert_eq!(detailed.count(), 1000, "beyond so many only names are told");
         let back = timed("rollback of 10000", "rules.rollback", &json!({"version": 1}));
-        assert_eq!((&back["version"], &back["updated"]), (&json!(3), &json!(10_000)));
+        assert_eq!((&back["version"], &back["updated"]), (&json!(3), &json!(COUNT)));
         done.store(true, Ordering::Relaxed);
         let (asked, slowest) = traffic.join().expect("everybody was served");
         eprintln!("{asked} limits beside it, the slowest in {slowest:?}");

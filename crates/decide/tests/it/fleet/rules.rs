@@ -290,10 +290,10 @@ fn a_bundle_that_was_refused_leaves_a_nodes_share_as_it_was() {
     let bundled = LeaseAsk { bundled: true, ..ask(1, fixed(3, HOUR)) };
     let units = || match desk.near(&bundled, Link::Away) {
         NearLease::Dealt(dealt, _) => dealt.units,
-        other => panic!("{other:?}"),
+        other @ NearLease::Waits(..) => panic!("{other:?}"),
     };
     for _ in 0..10 {
-        desk.table.release(units().expect("a share"));
+        desk.table.release(units().unwrap());
     }
     let held: Vec<_> = std::iter::from_fn(units).take(5).collect();
     assert_eq!(held.len(), 3, "what waits for a decision is not free");

@@ -174,7 +174,9 @@ impl Rollups {
                 counts,
             };
             let place = cell.place(key.time.0 / Grain::Minute.millis());
-            if page.len() >= CELLS_LAST {
+            if let Some(held) = page.get_mut(&place) {
+                held.counts.add(&cell.counts);
+            } else if page.len() >= CELLS_LAST {
                 self.book.dropped.fetch_add(cell.counts.total(), Ordering::Relaxed);
             } else {
                 page.insert(place, cell);

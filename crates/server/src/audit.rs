@@ -184,16 +184,24 @@ impl Auditor {
         }
     }
 
-    /// Writes all that waits. What cannot be written now waits on; what never could be is given up and counted.
+    /// Writes all that waits by now; what comes meanwhile is for the next time, or a flood would keep it at work for ever.
+    /// What cannot be written now waits on; what never could be is given up and counted.
     pub async fn write_out(&self, store: &Store) -> Result<(), StoreError> {
         let _turn = self.writing.lock().await;
+        let mut due = self.counts().waiting;
         loop {
             let rows = self.audit.take(BATCH);
             if rows.is_empty() {
                 return Ok(());
             }
             match store.write_decisions(&rows).await {
-                Ok(_) => self.audit.wrote(rows.len()),
+                Ok(_) => {
+                    self.audit.wrote(rows.len());
+                    due = due.saturating_sub(rows.len());
+                    if due == 0 {
+                        return Ok(());
+                    }
+                }
                 Err(error) => {
                     if matches!(&error, StoreError::Fault(Fault::Database(_) | Fault::NulText)) {
                         self.audit.gave_up(rows.len());

@@ -178,22 +178,20 @@ impl UsageFlow {
         if pace == Pace::Now {
             return self.apply_noted(&self.pages.open_slots(usize::MAX), flushed).await;
         }
-        loop {
-            let noted = self.pages.untold(AT_ONCE);
-            if noted.is_empty() {
-                return Ok(());
-            }
-            if self.tell_redis(&noted).await {
+        // As it is now: what grows meanwhile belongs to the next round, or a busy node would never come to the end of one.
+        for noted in self.pages.untold(usize::MAX).chunks(AT_ONCE) {
+            if self.tell_redis(noted).await {
                 round.redis_away = 0;
-                self.pages.told(&noted);
+                self.pages.told(noted);
                 continue;
             }
             round.redis_away = round.redis_away.saturating_add(1);
             if self.buffer.is_some() && round.redis_away < REDIS_ROUNDS {
                 return Ok(());
             }
-            self.apply_noted(&noted, flushed).await?;
+            self.apply_noted(noted, flushed).await?;
         }
+        Ok(())
     }
 
     async fn tell_redis(&self, noted: &[Noted]) -> bool {

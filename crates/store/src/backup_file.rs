@@ -20,7 +20,7 @@ pub struct BackupFile(SqliteConnection);
 // === impl BackupFile ===
 
 impl BackupFile {
-    /// Copies a database as it is at this moment. Whoever writes to it goes on meanwhile. The new file must not exist.
+    /// Copies a database as it is at this moment. Whoever writes to it goes on meanwhile. The new file must be empty, or not there.
     pub async fn copy(database: &Path, to: &Path) -> Result<Self, StoreError> {
         let to_text = to.to_string_lossy().into_owned();
         let mut from = connect(database, None).await?;

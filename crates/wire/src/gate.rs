@@ -15,9 +15,12 @@ use crate::keys::{
 use crate::part::Text;
 use crate::ratelimit::COST;
 use crate::request::request;
-use crate::schema::{Described, Shape};
+use crate::schema::{Described, Shape, Whole};
 use crate::spelling::{EXTERNAL_ID, IP, TIER};
 use crate::verdict::COUNT;
+
+/// One request has at most a tebibyte: what is added up must stay a number that every database can add up.
+const BYTES: Whole = Whole { min: 0, max: 1 << 40 };
 
 /// What every call about a request takes, and more where a call has more.
 macro_rules! about_a_request {
@@ -36,7 +39,7 @@ macro_rules! about_a_request {
                 optional permissions "permissions": Text<'a> = PERMISSION_QUERY,
                     "What the key must be permitted: names joined by AND, OR and parentheses.";
                 optional cost "cost": u64 = Shape::Integer(COST), "Units that the request spends of every limit; 0 only looks. Default 1.";
-                optional bytes "bytes": u64 = Shape::Integer(COUNT), "Size of the request, for the accounts. Default 0.";
+                optional bytes "bytes": u64 = Shape::Integer(BYTES), "Size of the request, for the accounts. Default 0.";
                 optional ratelimits "ratelimits": Vec<VerifyRatelimit<'a>> = VERIFY_LIMITS,
                     "Limits to count beside those that apply by themselves.";
                 optional credits "credits": SpendCredits = SpendCredits::SHAPE, "Default: a cost of 1.";

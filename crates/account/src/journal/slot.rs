@@ -27,6 +27,10 @@ const TORN_REQUESTS_MAX: u64 = 1_024;
 /// The same for amounts: no single request has more.
 const TORN_AMOUNT_MAX: u64 = 1 << 40;
 
+/// What one key can move in one minute: 70 TB. More is not told, so that a day of it on sixty nodes still is a number that
+/// a database adds up, and nobody's usage stands in the way of everybody's.
+const AMOUNT_MAX: u64 = 1 << 46;
+
 /// What a slot counts. An empty key id: all keys of the project for which there was no room.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SlotName {
@@ -111,7 +115,8 @@ pub(super) fn add(slot: &[AtomicU64], usage: Usage) {
 
 pub(super) fn read(slot: &[AtomicU64]) -> Usage {
     let total = |at: usize| slot[TOTALS + at].load(Ordering::Relaxed);
-    Usage { requests: total(0), denied: total(1), bytes: total(2), credits: total(3) }
+    let amount = |at: usize| total(at).min(AMOUNT_MAX);
+    Usage { requests: total(0), denied: total(1), bytes: amount(2), credits: amount(3) }
 }
 
 /// What a dead process left. Of a total and its mirror the smaller one is what was surely answered.
@@ -129,8 +134,8 @@ pub(super) fn left(words: &[u64; SLOT_WORDS]) -> Left {
         Some(Usage {
             requests: surely(0, TORN_REQUESTS_MAX)?,
             denied: surely(1, TORN_REQUESTS_MAX)?,
-            bytes: surely(2, TORN_AMOUNT_MAX)?,
-            credits: surely(3, TORN_AMOUNT_MAX)?,
+            bytes: surely(2, TORN_AMOUNT_MAX)?.min(AMOUNT_MAX),
+            credits: surely(3, TORN_AMOUNT_MAX)?.min(AMOUNT_MAX),
         })
     };
     match (name, totals()) {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tollkeeper_store::{BackupFile, PART_BYTES};
 
-use super::file::{finish, unfinished};
+use super::file::{create_private, finish, unfinished};
 use super::{Manifest, OfflineError};
 use crate::settings::{Database, Settings};
 
@@ -45,6 +45,8 @@ pub async fn back_up(
     }
     let unfinished = unfinished(to)?;
     let companions = companions(&settings.data_dir)?;
+    // Nobody else's to read from its first byte on: the secret goes in with the rest.
+    create_private(&unfinished).map_err(OfflineError::file(&unfinished))?;
     let mut backup = BackupFile::copy(database, &unfinished).await?;
     if let Err(found) = backup.check().await? {
         return Err(OfflineError::DatabaseDamaged { found });

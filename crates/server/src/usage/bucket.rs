@@ -2,7 +2,7 @@
 
 use tollkeeper_core::{Millis, Minute};
 use tollkeeper_redis::{BUCKET_MINUTES, CallError, UsageBuffer};
-use tollkeeper_store::StoreError;
+use tollkeeper_store::{Fault, StoreError};
 
 use super::{Flushed, Pace, Round, UsageFlow};
 
@@ -34,6 +34,11 @@ impl UsageFlow {
         }
         match drained {
             Err(Failed::Database(error)) => Err(error),
+            // Whoever asked for everything must not be told that it is there.
+            Err(Failed::Redis(error)) if pace == Pace::Now => {
+                tracing::warn!("usage in Redis could not be flushed: {error}");
+                Err(StoreError::Fault(Fault::Busy))
+            }
             Err(Failed::Redis(error)) => {
                 tracing::debug!("usage in Redis waits for the next round: {error}");
                 Ok(())

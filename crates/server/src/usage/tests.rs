@@ -2,10 +2,13 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::runtime::Handle;
-use tollkeeper_account::Journal;
+use tokio::time::timeout;
+use tollkeeper_account::{Journal, JournalError};
 use tollkeeper_core::{Boot, Component, Millis, Minute, Usage};
 use tollkeeper_decide::Origin;
 use tollkeeper_redis::{RedisOrigin, RedisUrl, UsageBuffer};
@@ -23,6 +26,21 @@ struct Bench {
     _journal: Journal,
 }
 
+/// A process that another test is just starting may hold the lock for a moment.
+#[allow(clippy::disallowed_methods, reason = "nothing tells when that is over")]
+async fn opened_journal(folder: &Path) -> Journal {
+    for _ in 0..200 {
+        match Journal::open(folder, Millis(1), |_| ()) {
+            Ok((journal, _)) => return journal,
+            Err(JournalError::InUse { .. }) => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("the journal stays in use");
+}
+
 impl Bench {
     async fn new(redis: Option<&RedisServer>) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -30,8 +48,7 @@ impl Bench {
     }
 
     async fn on(folder: TempDir, redis: Option<&RedisServer>) -> Self {
-        let (journal, _) =
-            Journal::open(&folder.path().join("journal"), Millis(1), |_| ()).unwrap();
+        let journal = opened_journal(&folder.path().join("journal")).await;
         let (pages, former) = journal.pages().unwrap();
         let store = opened(&folder.path().join("a.db")).await;
         let buffer = match redis {
@@ -99,6 +116,28 @@ async fn buffer(server: &RedisServer) -> UsageBuffer {
         tokio::task::yield_now().await;
     }
     UsageBuffer::new(origin.redis().clone())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_round_ends_while_requests_go_on() {
+    let bench = Bench::new(None).await;
+    bench.count(0, 100);
+    let stop = AtomicBool::new(false);
+    let ended = std::thread::scope(|scope| {
+        let counting = scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                bench.count(0, KEYS);
+            }
+        });
+        let rounds = async { timeout(Duration::from_secs(60), bench.round()).await };
+        let ended = tokio::task::block_in_place(|| Handle::current().block_on(rounds));
+        stop.store(true, Ordering::Relaxed);
+        counting.join().unwrap();
+        ended
+    });
+    assert!(ended.is_ok(), "a busy node never comes to the end of a round");
+    bench.round().await;
+    assert!(bench.shown().await >= 100);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -3,6 +3,7 @@
 use tollkeeper_core::{AuditRow, Decision, Millis};
 
 use crate::bind::{signed, unsigned};
+use crate::db::Purpose;
 use crate::filter::Filter;
 use crate::page::anywhere;
 use crate::{Bind, Fault, Page, Store, StoreError};
@@ -82,7 +83,8 @@ impl Store {
             cursor.map(|(at, request_id)| [Bind::from(at), Bind::from(request_id)]),
         );
         let (sql, binds) = search.ordered("at DESC, request_id DESC", limit);
-        let rows: Vec<DecisionRow> = self.lists().await.all(sql, &binds).await?;
+        // Not a replica: what was decided a moment ago is looked for too.
+        let rows: Vec<DecisionRow> = self.db.read(Purpose::Admin).all(sql, &binds).await?;
         let rows = rows.into_iter().map(AuditRow::try_from).collect::<Result<_, _>>()?;
         Ok(Page::cut(rows, limit, cursor_of))
     }

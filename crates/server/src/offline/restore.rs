@@ -160,9 +160,15 @@ impl<'a> Staged<'a> {
                 continue;
             }
             for former in with_it.iter().chain([&place]).filter(|former| former.exists()) {
-                let folder = former.with_file_name(format!("replaced-{now_ms}"));
+                // One that finishes an interrupted restore first has put something aside in the same moment.
+                let name = former.file_name().unwrap_or_default();
+                let mut folders =
+                    (now_ms..).map(|at| former.with_file_name(format!("replaced-{at}")));
+                let Some(folder) = folders.find(|folder| !folder.join(name).exists()) else {
+                    continue;
+                };
                 fs::create_dir_all(&folder).map_err(OfflineError::file(&folder))?;
-                let to = folder.join(former.file_name().unwrap_or_default());
+                let to = folder.join(name);
                 fs::rename(former, to).map_err(OfflineError::file(former))?;
                 aside = Some(folder);
             }

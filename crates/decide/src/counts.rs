@@ -3,10 +3,8 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use crate::sync::{Mutex, lock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Whose limit it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -140,6 +138,11 @@ impl LimitCounts {
             self.of(of).add(counts);
         }
     }
+}
+
+/// Counts are whole after every step, also after a panic elsewhere.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -81,32 +81,39 @@ fn answers_that_went_to_the_wrong_call_are_never_used() {
     let redis = RedisServer::start().expect("a Redis");
     let proxy = FaultProxy::start(redis.port()).expect("a proxy");
     let nodes = nodes_at(&format!("redis://{}", proxy.address()), 2, &[]);
-    for client in &mut clients(&nodes) {
-        eventually("it has joined", || !one(client, &asked("before", 10_000)).degraded);
-    }
-    proxy.set(Fault::SkipReplies { seed: 3, per_mille: 20 });
-    // One limit is wide and nearly unused, one is narrow and used up: an answer about the other would let everything pass.
-    let drive = || {
-        drive(&nodes, 4, Duration::from_secs(2), 400, |n| {
-            let mut asked = if n % 2 == 0 {
+    let mut clients = clients(&nodes);
+    let mut all_are_well = || {
+        for client in &mut clients {
+            eventually("all is well", || !one(client, &asked("beside", 100_000)).degraded);
+        }
+    };
+    // One limit is narrow and used up, the others are wide: an answer about one of those would let everything pass. Each wide
+    // one is new, so that every one of them costs a call and there are always other calls whose answer can be taken.
+    let drive = |round: u64| {
+        drive(&nodes, 16, Duration::from_secs(2), 1_200, |n| {
+            let mut asked = if n % 4 == 0 {
                 Asked { body: body("narrow", LIMIT, 1_000, "fixed_window"), cost: 1 }
             } else {
-                Asked { body: body("wide", 1_000_000, 1_000, "fixed_window"), cost: 1 }
+                let wide = format!("wide {round} {n}");
+                Asked { body: body(&wide, 1_000_000, 1_000, "fixed_window"), cost: 2 }
             };
             asked.body["onOutage"] = json!("deny");
-            asked.cost = if n % 2 == 0 { 1 } else { 2 };
             asked
         })
     };
-    // A node that has lost its connection for a while mixes nothing up: then it is tried again.
+    // A node whose connection broke before anything was mixed up has to come back to be tried again.
+    let mut round = 0;
     eventually("answers were mixed up", || {
-        let narrow: Vec<Seen> = drive().into_iter().filter(|one| one.cost == 1).collect();
+        round += 1;
+        proxy.set(Fault::Pass);
+        all_are_well();
+        proxy.set(Fault::SkipReplies { seed: round, per_mille: 20 });
+        let narrow: Vec<Seen> = drive(round).into_iter().filter(|one| one.cost == 1).collect();
         let windows = by_window(&narrow);
         assert!(windows.values().all(|got| *got <= LIMIT), "{windows:?}");
         let said: String = nodes.iter().map(|(node, _)| node.stderr()).collect();
         said.contains("an answer to another call")
     });
     proxy.set(Fault::Pass);
-    let mut client = clients(&nodes).remove(0);
-    eventually("all is well again", || !one(&mut client, &asked("after", 10_000)).degraded);
+    all_are_well();
 }

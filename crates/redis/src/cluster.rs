@@ -53,13 +53,17 @@ struct Map {
     owners: Vec<Option<Arc<Link>>>,
     links: HashMap<Address, Arc<Link>>,
     trouble: Option<Trouble>,
+    /// The server that a slot moved to last. It is asked for the map first: the news may not have reached the others yet, and
+    /// theirs would lead back to where the slot was.
+    mover: Option<Address>,
 }
 
 // === impl Cluster ===
 
 impl Cluster {
     pub(crate) fn start(plan: &Arc<Plan>, seeds: Vec<Address>) -> Self {
-        let map = Map { owners: vec![None; At::COUNT], links: HashMap::new(), trouble: None };
+        let owners = vec![None; At::COUNT];
+        let map = Map { owners, links: HashMap::new(), trouble: None, mover: None };
         let shared = Arc::new(Shared {
             plan: plan.clone(),
             seeds,
@@ -102,6 +106,7 @@ impl Cluster {
             for (owner, _) in places.filter(|(_, its)| **its == slot) {
                 *owner = Some(link.clone());
             }
+            map.mover = Some(to.clone());
             map.deal();
             (link, Manner::Plain)
         })
@@ -140,11 +145,19 @@ impl Shared {
         if whole { CALM } else { SEARCHING }
     }
 
-    /// From the server that told us last or, when it is silent, from any that we know.
+    /// From the server that a slot moved to, else from the one that told us last or, when it is silent, from any that we know.
     async fn learn(
         &self,
         teller: &mut Option<(Address, MultiplexedConnection, Driver)>,
     ) -> Result<Vec<Span>, Trouble> {
+        let mover = self.write(|map| map.mover.take());
+        if let Some(mover) = mover
+            && teller.as_ref().is_none_or(|(address, ..)| *address != mover)
+            && let Ok((spans, connection, driver)) = self.meet(&mover).await
+        {
+            *teller = Some((mover, connection, driver));
+            return Ok(spans);
+        }
         if let Some((address, connection, _)) = teller.as_ref()
             && let Ok(spans) = self.ask(address, connection).await
         {

@@ -6,7 +6,11 @@ use crate::redis::{RedisFailure, RedisServer, failed};
 const PRIMARIES: usize = 3;
 const NODES: usize = 2 * PRIMARIES;
 
-/// Fails over within about two seconds after a primary was killed.
+/// What a node waits for another. Long while all of them live, so that a busy machine takes none for dead; short once one was
+/// killed, so that its replica takes over within about two seconds.
+const PATIENT_MS: &str = "10000";
+const HASTY_MS: &str = "1000";
+
 #[derive(Debug)]
 pub struct RedisCluster {
     /// At first the primaries, then their replicas in the same order.
@@ -36,6 +40,14 @@ impl RedisCluster {
         let hosts: Vec<String> =
             self.nodes.iter().take(PRIMARIES).map(RedisServer::address).collect();
         format!("redis-cluster://{}", hosts.join(","))
+    }
+
+    /// With kill -9; the others notice within a second.
+    pub fn kill(&mut self, place: usize) {
+        self.nodes[place].kill();
+        for (_, node) in self.nodes.iter().enumerate().filter(|(other, _)| *other != place) {
+            node.ask(&["CONFIG", "SET", "cluster-node-timeout", HASTY_MS]);
+        }
     }
 
     /// From here on the source answers ASK for keys that it does not have (any more).
@@ -106,7 +118,7 @@ fn start_node() -> Result<RedisServer, RedisFailure> {
         "--cluster-port",
         &bus,
         "--cluster-node-timeout",
-        "1000",
+        PATIENT_MS,
         "--repl-diskless-sync-delay",
         "0",
         // A lost primary takes the other slots with it, as the default is.

@@ -83,7 +83,7 @@ async fn a_killed_primary_is_replaced_and_a_cluster_that_is_down_says_so() {
     let mut cluster = RedisCluster::start().unwrap();
     let redis = connected(&cluster.url()).await;
     assert_eq!(count(&redis, TAG, PATIENT).await, Ok(1));
-    cluster.nodes[OWNER].kill();
+    cluster.kill(OWNER);
     let mut errors = Vec::new();
     let took = until("the replica has taken over", async || match get(&redis).await {
         Ok(_) => true,
@@ -100,7 +100,7 @@ async fn a_killed_primary_is_replaced_and_a_cluster_that_is_down_says_so() {
     let new = redis.servers().into_iter().find(|view| view.tags.contains(At::Tag(TAG))).unwrap();
     assert_eq!(new.address.unwrap().port, cluster.nodes[OWNER + 3].port());
     // Now nobody is left for these slots.
-    cluster.nodes[OWNER + 3].kill();
+    cluster.kill(OWNER + 3);
     until("the cluster is down", async || {
         let other = count(&redis, 1, PATIENT).await;
         matches!(other, Err(CallError::Refused(Refusal::ClusterDown(_))))

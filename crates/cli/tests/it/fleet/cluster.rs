@@ -80,7 +80,7 @@ fn a_cluster_that_is_down_is_an_outage_and_exact_again_when_it_is_up() {
     }
     // A primary and its replica: nobody is left for a third of the slots, and by default the others stop too.
     for lost in [2, 5] {
-        redis.nodes[lost].kill();
+        redis.kill(lost);
     }
     eventually("every cell has its policy", || {
         (0..CELLS).all(|number| {

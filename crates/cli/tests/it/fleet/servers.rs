@@ -54,7 +54,7 @@ fn a_cluster_counts_once_and_survives_the_loss_of_a_primary() {
     };
     round(&mut clients, &mut got, 15);
     assert!(got.iter().sum::<u64>() >= 300, "{got:?}");
-    redis.nodes[0].kill();
+    redis.kill(0);
     eventually("every part has a primary again", || {
         identifiers.iter().all(|identifier| {
             let seen = one(&mut clients[1], &asked(&format!("new {identifier}")));

@@ -10,7 +10,6 @@ use tollkeeper_core::Millis;
 
 use crate::bind::{binds, signed};
 use crate::db::{Conn, Purpose};
-use crate::each::{listed, rows_of_places};
 use crate::{Bind, Store, StoreError};
 
 pub use list::{AdminChange, ChangeFilter};
@@ -83,6 +82,8 @@ impl Head {
 
     /// All rows in one statement: others wait for this chain meanwhile.
     async fn link(self, conn: Conn<'_>, notes: &[Note], now: Millis) -> Result<Self, StoreError> {
+        const ADD: &str = "INSERT INTO admin_audit
+            (at, tenant_id, root_key_id, action, target, before, after, position, hash) VALUES {}";
         let mut links: Vec<(Link<'_>, Vec<u8>)> = Vec::with_capacity(notes.len());
         for (note, position) in notes.iter().zip(self.position + 1..) {
             let link = note.link(position, signed(now.0));
@@ -92,12 +93,7 @@ impl Head {
         }
         let binds: Vec<Bind<'_>> =
             links.iter().flat_map(|(link, hash)| link.columns(hash)).collect();
-        let add = listed(
-            "INSERT INTO admin_audit
-                (at, tenant_id, root_key_id, action, target, before, after, position, hash) VALUES {}",
-            &rows_of_places(LINK_COLUMNS, links.len()),
-        );
-        conn.run(add, &binds).await?;
+        conn.run_rows(ADD, LINK_COLUMNS, &binds).await?;
         let last = links.pop().map(|(link, hash)| Self { position: link.position, hash });
         Ok(last.unwrap_or(self))
     }

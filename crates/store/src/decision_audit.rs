@@ -7,7 +7,6 @@ use tollkeeper_core::{AuditRow, Millis, Month};
 
 use crate::bind::signed;
 use crate::db::{Db, Purpose};
-use crate::each::{listed, rows_of_places};
 use crate::partitions::{DECISIONS, lacks_a_month, months};
 use crate::{Bind, Store, StoreError};
 
@@ -47,8 +46,7 @@ impl Store {
         let mut written = 0;
         for chunk in rows.chunks(FILE_ROWS) {
             let binds: Vec<Bind<'_>> = chunk.iter().flat_map(columns).collect();
-            let add = listed(ADD, &rows_of_places(COLUMNS, chunk.len()));
-            written += begun.conn().run(add, &binds).await?;
+            written += begun.conn().run_rows(ADD, COLUMNS, &binds).await?;
         }
         begun.commit().await?;
         Ok(written)

@@ -90,6 +90,48 @@ impl<Lite, Pg> Each<Lite, Pg> {
             .await?))
     }
 
+    /// A statement over many rows: `{}` in it stands for the values of all of them, and nothing else is bound.
+    pub(crate) async fn run_rows<'c>(
+        self,
+        template: &'static str,
+        columns: usize,
+        binds: &[Bind<'_>],
+    ) -> Result<u64, StoreError>
+    where
+        Lite: SqliteExecutor<'c>,
+        Pg: PgExecutor<'c>,
+    {
+        let list = self.rows(columns, binds.len() / columns);
+        self.run(listed(template, &list), binds).await
+    }
+
+    /// The same, for what it returns.
+    pub(crate) async fn all_rows<'c, T: Stored>(
+        self,
+        template: &'static str,
+        columns: usize,
+        binds: &[Bind<'_>],
+    ) -> Result<Vec<T>, StoreError>
+    where
+        Lite: SqliteExecutor<'c>,
+        Pg: PgExecutor<'c>,
+    {
+        let list = self.rows(columns, binds.len() / columns);
+        self.all(listed(template, &list), binds).await
+    }
+
+    /// SQLite looks for a place with a number among all that have one, so thousands of them take seconds; without
+    /// numbers they are taken in their order. PostgreSQL wants numbers.
+    fn rows(&self, columns: usize, rows: usize) -> String {
+        match self {
+            Self::Lite(_) => {
+                let row = format!("({})", vec!["?"; columns].join(", "));
+                vec![row; rows].join(", ")
+            }
+            Self::Pg(_) => rows_of_places(columns, rows),
+        }
+    }
+
     pub(crate) async fn optional<'c, T: Stored>(
         self,
         sql: impl SqlSafeStr + Send,
@@ -131,7 +173,7 @@ pub(crate) fn places(after: usize, count: usize) -> String {
 }
 
 /// `($1, $2), ($3, $4)` for two rows of two values.
-pub(crate) fn rows_of_places(columns: usize, rows: usize) -> String {
+fn rows_of_places(columns: usize, rows: usize) -> String {
     let rows: Vec<_> =
         (0..rows).map(|row| format!("({})", places(row * columns, columns))).collect();
     rows.join(", ")

@@ -3,7 +3,6 @@
 use tollkeeper_core::Millis;
 
 use crate::db::Purpose;
-use crate::each::{listed, rows_of_places};
 use crate::{Bind, Store, StoreError};
 
 /// Two values a row.
@@ -45,8 +44,7 @@ impl Store {
         for chunk in moments.chunks(BATCH) {
             let binds: Vec<Bind<'_>> =
                 chunk.iter().flat_map(|(id, at)| [Bind::from(id), Bind::from(*at)]).collect();
-            let touch = listed(template, &rows_of_places(2, chunk.len()));
-            self.db.write(Purpose::Background).run(touch, &binds).await?;
+            self.db.write(Purpose::Background).run_rows(template, 2, &binds).await?;
         }
         Ok(())
     }

@@ -8,7 +8,6 @@ use tollkeeper_decide::Counted;
 
 use crate::bind::{binds, signed, unsigned};
 use crate::db::Purpose;
-use crate::each::{listed, rows_of_places};
 use crate::{Bind, Fault, Store, StoreError};
 
 const MINUTE_MS: u64 = 60_000;
@@ -105,8 +104,7 @@ impl Store {
                     signed(*shadow),
                 ]);
             }
-            let add = listed(ADD, &rows_of_places(8, chunk.len()));
-            self.db.write(Purpose::Background).run(add, &binds).await?;
+            self.db.write(Purpose::Background).run_rows(ADD, 8, &binds).await?;
         }
         Ok(())
     }
@@ -167,8 +165,7 @@ impl Store {
             for (id, (exceeded, at)) in chunk {
                 binds.extend_from_slice(binds![*id, signed(*exceeded), *at]);
             }
-            let note = listed(NOTE, &rows_of_places(3, chunk.len()));
-            self.db.write(Purpose::Background).run(note, &binds).await?;
+            self.db.write(Purpose::Background).run_rows(NOTE, 3, &binds).await?;
         }
         Ok(())
     }

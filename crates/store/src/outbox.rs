@@ -6,7 +6,6 @@ use tollkeeper_decide::KeyHash;
 
 use crate::bind::{binds, signed, unsigned};
 use crate::db::{Conn, Purpose};
-use crate::each::{listed, rows_of_places};
 use crate::{Bind, Each, Fault, Store, StoreError};
 
 /// The channel of PostgreSQL on which nodes tell each other that there is something to read.
@@ -166,6 +165,9 @@ async fn insert(
     chunk: &[(String, Changed)],
     now: Millis,
 ) -> Result<Vec<u64>, StoreError> {
+    const INSERT: &str =
+        "INSERT INTO outbox (kind, tenant_id, subject_id, name, hash, hash_kind, at)
+        VALUES {} RETURNING revision";
     let mut binds: Vec<Bind<'_>> = Vec::with_capacity(chunk.len() * 7);
     for (tenant_id, changed) in chunk {
         let (kind, subject_id, name, hash) = changed.columns();
@@ -179,11 +181,7 @@ async fn insert(
             now,
         ]);
     }
-    let insert = listed(
-        "INSERT INTO outbox (kind, tenant_id, subject_id, name, hash, hash_kind, at) VALUES {} RETURNING revision",
-        &rows_of_places(7, chunk.len()),
-    );
-    let rows: Vec<(i64,)> = conn.all(insert, &binds).await?;
+    let rows: Vec<(i64,)> = conn.all_rows(INSERT, 7, &binds).await?;
     let mut revisions: Vec<_> = rows.into_iter().map(|(revision,)| unsigned(revision)).collect();
     revisions.sort_unstable();
     Ok(revisions)

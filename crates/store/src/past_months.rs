@@ -7,14 +7,13 @@ use tollkeeper_core::{Millis, Month};
 
 use crate::bind::{binds, signed, unsigned};
 use crate::db::{Conn, Db, PgPools, Pools, Purpose};
-use crate::each::{listed, rows_of_places};
 use crate::{Bind, Each, Fault, Store, StoreError};
 
 /// Some two megabytes: far below what a statement may take, and few enough statements for millions of rows.
 const PAGE_ROWS: usize = 8_192;
 
-/// Twenty values a row; SQLite looks for each by its number among all, so more at once would be slower.
-const PUT_ROWS: usize = 30;
+/// Twenty values a row, far below the 32,766 that SQLite may bind.
+const PUT_ROWS: usize = 200;
 
 /// 64 MiB hold the pages that a transaction touches, and a log of 64 MiB is written back to the file far less often than
 /// one of SQLite's usual four.
@@ -187,9 +186,8 @@ impl Store {
     pub async fn put_past(&self, rows: &[PastDecision]) -> Result<(), StoreError> {
         let mut begun = self.db.begin(Purpose::Background).await?;
         for chunk in rows.chunks(PUT_ROWS) {
-            let put = listed(PUT, &rows_of_places(PUT_COLUMNS, chunk.len()));
             let binds: Vec<Bind<'_>> = chunk.iter().flat_map(PastDecision::binds).collect();
-            begun.conn().run(put, &binds).await?;
+            begun.conn().run_rows(PUT, PUT_COLUMNS, &binds).await?;
         }
         begun.commit().await
     }

@@ -9,7 +9,6 @@ use tollkeeper_core::{BUCKETS, Grain, Millis, RollupCounts, RollupKey};
 
 use crate::bind::{binds, signed, unsigned};
 use crate::db::Purpose;
-use crate::each::rows_of_places;
 use crate::filter::Filter;
 use crate::partitions::{DAYS, HOURS, MINUTES, Monthly, months};
 use crate::{Bind, Each, Page, Store, StoreError};
@@ -83,8 +82,7 @@ impl Store {
         let rows: Vec<_> = sums.iter().collect();
         for chunk in rows.chunks(BATCH) {
             let binds: Vec<_> = chunk.iter().flat_map(|(key, sum)| columns(key, sum)).collect();
-            let add = ADD.replace("{}", &rows_of_places(COLUMNS, chunk.len()));
-            begun.conn().run(AssertSqlSafe(add), &binds).await?;
+            begun.conn().run_rows(&ADD, COLUMNS, &binds).await?;
         }
         begun.commit().await
     }

@@ -9,7 +9,7 @@ use tollkeeper_decide::{CellKey, Loading, ParkedCell, Shelf, Which};
 use crate::bind::binds;
 use crate::db::{Conn, Purpose};
 use crate::directory::loading;
-use crate::each::{listed, places, rows_of_places};
+use crate::each::{listed, places};
 use crate::parked::{ParkedRow, key_bytes, key_of};
 use crate::{Bind, Store, StoreError};
 
@@ -136,6 +136,9 @@ fn newest_of_each(cells: &[ParkedCell]) -> Vec<&ParkedCell> {
 }
 
 async fn upsert(conn: Conn<'_>, cells: &[&ParkedCell]) -> Result<(), StoreError> {
+    const PUT: &str = "INSERT INTO parked_cells (key, subject, namespace, idle_at_s, fill, state)
+        VALUES {} ON CONFLICT (key) DO UPDATE SET namespace = excluded.namespace,
+        idle_at_s = excluded.idle_at_s, fill = excluded.fill, state = excluded.state";
     let rows: Vec<_> =
         cells.iter().map(|cell| (ParkedRow::from(*cell), cell.key.subject)).collect();
     let mut binds: Vec<Bind<'_>> = Vec::with_capacity(rows.len() * 6);
@@ -149,11 +152,6 @@ async fn upsert(conn: Conn<'_>, cells: &[&ParkedCell]) -> Result<(), StoreError>
             &row.state,
         ]);
     }
-    let put = listed(
-            "INSERT INTO parked_cells (key, subject, namespace, idle_at_s, fill, state) VALUES {} ON CONFLICT (key) DO UPDATE SET namespace = excluded.namespace,
-            idle_at_s = excluded.idle_at_s, fill = excluded.fill, state = excluded.state",
-            &rows_of_places(6, rows.len()),
-        );
-    conn.run(put, &binds).await?;
+    conn.run_rows(PUT, 6, &binds).await?;
     Ok(())
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{RULES_BYTES_MAX, RULES_MAX};
 use crate::bind::{binds, signed, unsigned};
 use crate::change::{By, Change, Written};
-use crate::each::{listed, places, rows_of_places};
+use crate::each::{listed, places};
 use crate::outbox::Changed;
 use crate::{Bind, Each, Fault, Store, StoreError, Thing, ids};
 
@@ -279,7 +279,7 @@ async fn put_rules(
                 by.root_key_id,
             ]);
         }
-        change.sql().run(listed(PUT, &rows_of_places(9, chunk.len())), &binds).await?;
+        change.sql().run_rows(PUT, 9, &binds).await?;
     }
     Ok(())
 }

@@ -2,12 +2,16 @@
 
 use tollkeeper_core::{Millis, Usage, Window, date_start, date_text};
 
-use crate::bind::{binds, unsigned};
+use crate::bind::{binds, signed, unsigned};
 use crate::db::Purpose;
 use crate::{Fault, Page, Store, StoreError};
 
 const HOUR_MS: u64 = 3_600_000;
 const MINUTE_MS: u64 = 60_000;
+const DAY_MS: u64 = 86_400_000;
+
+/// The most buckets that are looked at in one go.
+const SLICE_MAX: u64 = 1 << 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UsageBy {
@@ -97,55 +101,71 @@ macro_rules! page_of {
 // === impl Store ===
 
 impl Store {
-    /// In the order of time, key and project.
+    /// In the order of time, key and project. Read in slices of time from the cursor on, so that a page costs what is in it
+    /// and not what the whole range holds.
     pub async fn usage(
         &self,
         tenant_id: &str,
         query: &UsageQuery,
     ) -> Result<Page<UsageRow>, StoreError> {
+        let cursor = Cursor::read(query.cursor.as_deref());
+        let most = query.limit as usize + 1;
+        let (first, end) = query.bounds();
+        let mut from = first.max(cursor.time().unwrap_or(first));
+        let mut buckets = 1;
+        let mut rows: Vec<Row> = Vec::new();
+        while from < end && rows.len() < most {
+            let until = query.by.after(from, buckets).min(end);
+            let room = i64::from(query.limit) + 1 - signed(rows.len() as u64);
+            rows.extend(self.usage_between(tenant_id, query, from, until, &cursor, room).await?);
+            from = until;
+            // Where little is, the next slice may be wider; where much is, the page is full soon.
+            buckets = (buckets * 2).min(SLICE_MAX);
+        }
+        let page = Page::cut(rows, query.limit, |row| Cursor::of(row).write());
+        Ok(page.try_map(UsageRow::try_from)?)
+    }
+
+    /// `from` and `until` are bounds of buckets.
+    async fn usage_between(
+        &self,
+        tenant_id: &str,
+        query: &UsageQuery,
+        from: Millis,
+        until: Millis,
+        cursor: &Cursor,
+        most: i64,
+    ) -> Result<Vec<Row>, StoreError> {
         const MINUTES: &str = page_of!("usage_minute", "minute", "CAST(u.minute AS TEXT)");
         const HOURS: &str =
             page_of!("usage_minute", "minute", "CAST(u.minute - u.minute % 3600000 AS TEXT)");
         const DAYS: &str = page_of!("usage_record", "date", "u.date");
         const MONTHS: &str = page_of!("usage_record", "date", "SUBSTR(u.date, 1, 7) || '-01'");
-        let cursor = Cursor::read(query.cursor.as_deref());
         let (at, key_id, project_id) = (&cursor.at, &cursor.key_id, &cursor.project_id);
         let (project, key, external) = (&query.project_id, &query.key_id, &query.external_id);
-        let most = i64::from(query.limit) + 1;
         // Not a replica: whoever has flushed asks next, and nothing tells how far behind it is.
-        let from = self.db.read(Purpose::Admin);
-        let rows: Vec<Row> = match query.by {
+        let read = self.db.read(Purpose::Admin);
+        let sql = match query.by {
+            UsageBy::Minute => MINUTES,
+            UsageBy::Hour => HOURS,
+            UsageBy::Day => DAYS,
+            UsageBy::Month => MONTHS,
+        };
+        match query.by {
             UsageBy::Minute | UsageBy::Hour => {
-                let (width, sql) = if query.by == UsageBy::Minute {
-                    (MINUTE_MS, MINUTES)
-                } else {
-                    (HOUR_MS, HOURS)
-                };
-                // A bucket that begins before `to` is in it whole.
-                let first = Millis(query.from.0 - query.from.0 % width);
-                let end = Millis(query.to.0.div_ceil(width).saturating_mul(width));
                 let binds = binds![
-                    tenant_id, project, key, external, first, end, at, key_id, project_id, most
+                    tenant_id, project, key, external, from, until, at, key_id, project_id, most
                 ];
-                from.all(sql, binds).await?
+                read.all(sql, binds).await
             }
             UsageBy::Day | UsageBy::Month => {
-                let (window, sql) = if query.by == UsageBy::Day {
-                    (Window::Day, DAYS)
-                } else {
-                    (Window::Month, MONTHS)
-                };
-                let first = date_text(window.bounds(query.from).0);
-                let (start, next) = window.bounds(query.to);
-                let end = date_text(if start == query.to { start } else { next });
+                let (from, until) = (date_text(from), date_text(until));
                 let binds = binds![
-                    tenant_id, project, key, external, &first, &end, at, key_id, project_id, most
+                    tenant_id, project, key, external, &from, &until, at, key_id, project_id, most
                 ];
-                from.all(sql, binds).await?
+                read.all(sql, binds).await
             }
-        };
-        let page = Page::cut(rows, query.limit, |row| Cursor::of(row).write());
-        Ok(page.try_map(UsageRow::try_from)?)
+        }
     }
 
     /// `None`: this tenant has no such identity.
@@ -182,6 +202,45 @@ impl Store {
             }
         }
         Ok(Some(totals))
+    }
+}
+
+// === impl UsageQuery ===
+
+impl UsageQuery {
+    /// Whole buckets: one that begins before `to` is in it to its end.
+    fn bounds(&self) -> (Millis, Millis) {
+        let (first, _) = self.by.bucket(self.from);
+        let (start, next) = self.by.bucket(self.to);
+        (first, if start == self.to { start } else { next })
+    }
+}
+
+// === impl UsageBy ===
+
+impl UsageBy {
+    fn bucket(self, at: Millis) -> (Millis, Millis) {
+        let aligned = |width| {
+            let start = at.0 - at.0 % width;
+            (Millis(start), Millis(start.saturating_add(width)))
+        };
+        match self {
+            Self::Minute => aligned(MINUTE_MS),
+            Self::Hour => aligned(HOUR_MS),
+            Self::Day => Window::Day.bounds(at),
+            Self::Month => Window::Month.bounds(at),
+        }
+    }
+
+    /// The end of so many buckets from this start of one.
+    fn after(self, start: Millis, buckets: u64) -> Millis {
+        let widths = |width: u64| Millis(start.0.saturating_add(width.saturating_mul(buckets)));
+        match self {
+            Self::Minute => widths(MINUTE_MS),
+            Self::Hour => widths(HOUR_MS),
+            Self::Day => widths(DAY_MS),
+            Self::Month => (0..buckets).fold(start, |at, _| Window::Month.bounds(at).1),
+        }
     }
 }
 
@@ -229,6 +288,11 @@ impl Cursor {
 
     fn write(&self) -> String {
         format!("{}|{}|{}", self.at, self.key_id, self.project_id)
+    }
+
+    /// The start of the bucket that it points into.
+    fn time(&self) -> Option<Millis> {
+        date_start(&self.at).or_else(|| self.at.parse().ok().map(Millis))
     }
 
     fn read(text: Option<&str>) -> Self {

@@ -21,6 +21,7 @@ on_both! {
     an_identity_is_told_today_and_this_month,
     what_is_older_than_the_ledger_remembers_is_refused_and_counted,
     usage_by_the_minute_goes_after_forty_days_and_days_stay,
+    usage_of_many_keys_and_projects_goes_whole,
 }
 
 const A: [u8; 16] = [0xa; 16];
@@ -343,6 +344,22 @@ async fn usage_by_the_minute_goes_after_forty_days_and_days_stay(fresh: Fresh) {
     // What is told again of the day that is forgotten is refused, not counted twice.
     assert_eq!(fresh.store.apply_usage(&told, late).await.unwrap(), 1);
     assert_eq!(fresh.count("SELECT CAST(SUM(requests) AS BIGINT) FROM usage_record").await, 12);
+}
+
+/// More than one statement takes away, in the first project and behind it.
+async fn usage_of_many_keys_and_projects_goes_whole(fresh: Fresh) {
+    let projects = [fresh.project("p").await, fresh.project("q").await];
+    let of_many = |project: &String| {
+        let keys = (0..5_100).map(|key| told(A, NOW.0, project, &format!("key_{key}"), 1));
+        keys.collect::<Vec<_>>()
+    };
+    for told in projects.iter().map(of_many) {
+        fresh.store.apply_usage(&told, NOW).await.unwrap();
+    }
+    fresh.store.forget_usage(Millis(NOW.0 + USAGE_KEPT_MS + DAY)).await.unwrap();
+    for left in ["SELECT COUNT(*) FROM usage_minute", "SELECT COUNT(*) FROM usage_ledger"] {
+        assert_eq!(fresh.count(left).await, 0);
+    }
 }
 
 /// `cargo test --release --package tollkeeper-store --test it a_million -- --ignored --nocapture`

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tollkeeper_account::{Audit, AuditCounts, CacheSight, Rollups, Sample, Sight};
-use tollkeeper_core::{AuditRow, Decision, Millis, key_is_intact};
+use tollkeeper_core::{AuditRow, Decision, Millis, Window, key_is_intact};
 use tollkeeper_store::{Fault, Store, StoreError};
 use tollkeeper_wire::Code;
 
@@ -28,6 +28,8 @@ const ROLL_UP_ROUNDS: u32 = 6;
 /// How often months are made ahead and old ones forgotten.
 const TIDY: Duration = Duration::from_hours(1);
 const DAY_MS: u64 = 86_400_000;
+/// How much longer than asked for a month stays where no server archives.
+const ARCHIVE_GRACE_MS: u64 = 7 * DAY_MS;
 
 /// Longer paths and names are cut: a row is for searching, and a hostile caller must not fill the disk with it.
 const TEXT_CHARS_MAX: usize = 512;
@@ -273,13 +275,18 @@ async fn keep_months(store: Store, clock: Clock, retention: Retention) {
         let outcome = store.prepare_months(clock.now()).await;
         report("room for months to come could not be made", &outcome, &mut roomless);
         if let Retention::Days(days) = retention {
-            let before = Millis(clock.now().0.saturating_sub(days * DAY_MS));
-            let outcome = store.prune_decisions(before).await;
+            let outcome = store.prune_decisions(forgotten_before(clock.now(), days)).await;
             report("old decisions could not be forgotten", &outcome, &mut failing);
         }
         let outcome = store.prune_rollups(clock.now()).await;
         report("old sums could not be forgotten", &outcome, &mut sums_failing);
     }
+}
+
+/// Whole months, and each a week later than it may go: whoever archives by hand, or by a line in cron, finds it whole.
+fn forgotten_before(now: Millis, days: u64) -> Millis {
+    let kept_ms = days.saturating_mul(DAY_MS).saturating_add(ARCHIVE_GRACE_MS);
+    Window::Month.bounds(Millis(now.0.saturating_sub(kept_ms))).0
 }
 
 /// What a verdict is in the three words of the audit, and what a proxy sends its client for it.

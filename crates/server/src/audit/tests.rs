@@ -83,3 +83,12 @@ async fn what_no_database_takes_now_waits_and_is_not_lost() {
     auditor.write_out(&store).await.unwrap();
     assert_eq!(auditor.counts(), AuditCounts { waiting: 0, written: 1, dropped: 0 });
 }
+
+#[test]
+fn a_month_is_forgotten_whole_and_a_week_after_it_may_be_archived() {
+    let date = |text| tollkeeper_core::date_start(text).unwrap();
+    let (july, august) = (date("2026-07-01"), date("2026-08-01"));
+    // July is archived from 90 days after its end on.
+    let forgotten = |days: u64| forgotten_before(Millis(august.0 + (90 + days) * DAY_MS), 90);
+    assert_eq!((forgotten(0), forgotten(6), forgotten(7)), (july, july, august));
+}

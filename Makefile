@@ -30,7 +30,7 @@ test: ## everything that must pass before a change goes in
 	@scripts/timed "lints" cargo clippy --workspace --all-targets -- -D warnings
 	@scripts/timed "python for tests" scripts/test-python
 	@scripts/timed "tests" $(RUN_TESTS)
-	@scripts/timed "sdks" sdk/run
+	@scripts/timed "sdks" env TOLLKEEPER_BIN="$${CARGO_TARGET_DIR:-target}/debug/tollkeeper" sdk/run
 	@scripts/timed "schedules" cargo test --package tollkeeper-decide --features shuttle
 	@scripts/timed "doc tests" cargo test --workspace --doc
 

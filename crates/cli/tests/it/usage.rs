@@ -3,6 +3,7 @@
 mod calls;
 mod fleet;
 mod kill;
+mod outage;
 mod restart;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -86,6 +87,16 @@ impl Books {
                 }
             }
         }
+    }
+
+    /// Whether the ledger has all that was answered; not as long as it cannot be asked.
+    fn are_in_the_ledger(&self, client: &mut Client) -> bool {
+        let range = json!({"from": now_ms() - DAY_MS, "to": now_ms() + DAY_MS, "by": "day"});
+        let answer = client.post("usage.query", &range);
+        let Some(rows) = answer.json["data"].as_array() else { return false };
+        let sum = |field: &str| rows.iter().map(|row| row[field].as_u64().unwrap()).sum::<u64>();
+        sum("requests") >= self.admitted.load(Ordering::Relaxed)
+            && sum("denied") >= self.denied.load(Ordering::Relaxed)
     }
 
     /// Prints and checks: definite answers ≤ ledger ≤ definite + ambiguous.

@@ -15,16 +15,16 @@ use crate::world::{Client, start};
 
 const SECRET: &str = "one secret for all nodes of a database";
 
-struct Fleet {
-    postgres: Postgres,
+pub(super) struct Fleet {
+    pub(super) postgres: Postgres,
     redis: RedisServer,
     url: String,
-    nodes: Vec<(Tollkeeper, TempDir)>,
+    pub(super) nodes: Vec<(Tollkeeper, TempDir)>,
     lag: &'static str,
 }
 
 impl Fleet {
-    fn of(nodes: usize, lag: &'static str) -> Self {
+    pub(super) fn of(nodes: usize, lag: &'static str) -> Self {
         let postgres = Postgres::start().expect("a database server");
         let url = postgres.database().expect("a database").url;
         let redis = RedisServer::start().expect("a Redis");
@@ -55,12 +55,12 @@ impl Fleet {
         node.expect("it has started")
     }
 
-    fn client(&self, node: usize) -> Client {
+    pub(super) fn client(&self, node: usize) -> Client {
         let (node, _) = &self.nodes[node];
         Client::new(node.url(), node.root_key())
     }
 
-    fn flush(&self) {
+    pub(super) fn flush(&self) {
         for node in 0..self.nodes.len() {
             self.client(node).data("usage.flush", &json!({}));
         }

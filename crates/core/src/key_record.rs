@@ -74,8 +74,8 @@ pub struct Block {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredLimit {
     /// Empty for default limits.
-    pub id: Box<str>,
-    pub name: Box<str>,
+    pub id: Arc<str>,
+    pub name: Arc<str>,
     pub limit: Limit,
     pub auto_apply: bool,
     pub sharing: Sharing,

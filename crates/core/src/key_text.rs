@@ -11,8 +11,7 @@ const START_CHARS: usize = 4;
 pub fn key_text(prefix: Option<&str>, random: &[u8]) -> String {
     let mut text = prefix.map(|prefix| format!("{prefix}_")).unwrap_or_default();
     text.push_str(&base62(random));
-    let check = check_of(&text);
-    text.push_str(&check);
+    text.extend(check_of(&text).map(char::from));
     text
 }
 
@@ -26,19 +25,19 @@ pub fn key_start(prefix: Option<&str>, text: &str) -> String {
 pub fn key_is_intact(text: &str) -> bool {
     let Some(at) = text.len().checked_sub(CHECK_CHARS).filter(|at| *at > 0) else { return false };
     match text.split_at_checked(at) {
-        Some((body, check)) => check_of(body) == check,
+        Some((body, check)) => check_of(body) == check.as_bytes(),
         None => false,
     }
 }
 
-fn check_of(body: &str) -> String {
+fn check_of(body: &str) -> [u8; CHECK_CHARS] {
     let mut crc = crc32(body.as_bytes());
     let mut check = [0; CHECK_CHARS];
     for digit in check.iter_mut().rev() {
         *digit = ALPHABET[(crc % 62) as usize];
         crc /= 62;
     }
-    check.iter().map(|digit| char::from(*digit)).collect()
+    check
 }
 
 /// The bytes as one number, in as many digits as the largest of that length needs: lengths never tell values apart.
@@ -61,13 +60,25 @@ fn base62(bytes: &[u8]) -> String {
 
 /// CRC-32 as in zlib and PNG, bit by bit: forty bytes per key need no table.
 fn crc32(bytes: &[u8]) -> u32 {
-    let step = |crc: u32, byte: &u8| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
-            if crc & 1 == 1 { (crc >> 1) ^ 0xEDB8_8320 } else { crc >> 1 }
-        })
-    };
+    let step = |crc: u32, byte: &u8| (crc >> 8) ^ CRC32[usize::from(crc.to_le_bytes()[0] ^ byte)];
     !bytes.iter().fold(u32::MAX, step)
 }
+
+/// What each byte does to the checksum: every verification of a key goes through it.
+const CRC32: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut byte: u32 = 0;
+    while byte < 256 {
+        let (mut crc, mut bit) = (byte, 0);
+        while bit < 8 {
+            crc = if crc & 1 == 1 { (crc >> 1) ^ 0xEDB8_8320 } else { crc >> 1 };
+            bit += 1;
+        }
+        table[byte as usize] = crc;
+        byte += 1;
+    }
+    table
+};
 
 #[cfg(test)]
 mod tests {

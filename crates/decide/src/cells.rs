@@ -32,6 +32,9 @@ const CELLS_PER_SHARD_MIN: usize = 64;
 const PARKED_MAX: usize = 65_536;
 const PARKED_PER_SHARD_MIN: usize = 256;
 
+/// Changes that are handed to the journal in one go: few enough for one write, many enough for few writes.
+const TOLD_AT_ONCE: usize = 1_000;
+
 #[derive(Debug)]
 pub struct Cells {
     shards: Box<[CachePadded<Mutex<Shard>>]>,
@@ -175,7 +178,7 @@ impl Cells {
 
 /// The journal's side.
 impl Cells {
-    /// What changed since the last call, shard by shard. False when nobody had asked for so long that
+    /// What changed since the last call, some thousand at a time. False when nobody had asked for so long that
     /// some changes were dropped: then only a snapshot of every part is whole.
     pub fn drain_changes(&self, mut each: impl FnMut(&mut Vec<Change>)) -> bool {
         let mut whole = true;
@@ -187,10 +190,13 @@ impl Cells {
                 from = lock(shard).drain(block, &mut changes);
             }
             whole &= lock(shard).told_all();
-            if !changes.is_empty() {
+            if changes.len() >= TOLD_AT_ONCE {
                 each(&mut changes);
                 changes.clear();
             }
+        }
+        if !changes.is_empty() {
+            each(&mut changes);
         }
         whole
     }

@@ -135,7 +135,9 @@ impl Decider {
         let routed: SmallVec<[Routed<'_>; 1]> =
             checks.iter().zip(&ask.checks).map(|(warm, one)| warm.routed(one.identifier)).collect();
         sharing::carry(fleet, &self.cells, tenant_id, &routed, now).await;
-        let shared = sharing::gather(fleet, tenant_id, &routed, ask.once).await.map(Box::new);
+        // Boxed: a node alone never waits for it, and would carry its room all the same.
+        let gathering = Box::pin(sharing::gather(fleet, tenant_id, &routed, ask.once));
+        let shared = gathering.await.map(Box::new);
         let compared = sharing::compared(fleet, tenant_id, &routed);
         let is_shared = |place| shared.as_ref().is_some_and(|shared| shared.covers(place));
         let ours = checks.iter().enumerate().filter(|(place, _)| !is_shared(*place));

@@ -126,8 +126,11 @@ impl Decider {
             (Credits::Unlimited, Purpose::Spend) if !ask.once => Reserve::Spend,
             _ => Reserve::Aside,
         };
-        let watching =
-            Box::pin(self.bring_watching(&tenant.id, ruled.watching, reserve, now)).await;
+        let watching = if ruled.watching.is_empty() {
+            Vec::new()
+        } else {
+            Box::pin(self.bring_watching(&tenant.id, ruled.watching, reserve, now)).await
+        };
         // Last: a cell that came back must be decided on before the table can lose it twice.
         let lot = self.bring(&tenant.id, lines, reserve, now).await?;
         let (reasons, endpoint, purpose) = (ruled.reasons, ruled.endpoint, ask.purpose);

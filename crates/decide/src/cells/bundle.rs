@@ -1,10 +1,11 @@
 //! Many cells at once: all are locked, checked, and then all are spent from or none.
 
 use smallvec::SmallVec;
-use tollkeeper_core::{Check, Cost, Millis, Settled, State, settle_if};
+use tollkeeper_core::{Check, Cost, Millis, Outcome, Settled, State, settle_if};
 
 use super::{CellAsk, Cells, Returned};
 use crate::CellKey;
+use crate::shard::Shard;
 use crate::sync::lock;
 
 /// The checks of a bundle against its distinct cells.
@@ -35,6 +36,9 @@ impl Cells {
         now: Millis,
         condition: impl FnOnce() -> bool,
     ) -> Settled {
+        if let [ask] = asks {
+            return self.spend_one_if(ask, returned, now, condition);
+        }
         // Locks are taken in ascending order, everywhere: two bundles can wait for each other, never in a circle.
         let mut order: SmallVec<[usize; 8]> =
             asks.iter().map(|ask| self.shard_of(ask.key)).collect();
@@ -62,6 +66,35 @@ impl Cells {
             }
         }
         settled
+    }
+
+    /// What a bundle of one comes to, without the parts of a bundle.
+    fn spend_one_if(
+        &self,
+        ask: &CellAsk,
+        returned: Vec<Returned>,
+        now: Millis,
+        condition: impl FnOnce() -> bool,
+    ) -> Settled {
+        let mut shard = lock(&self.shards[self.shard_of(ask.key)]);
+        if !returned.is_empty() {
+            self.bring_back(&mut shard, ask.key, returned, now);
+        }
+        let probe = |shard: &Shard, cost| match shard.state(ask.key) {
+            Some(state) => state.probe(&ask.limit, cost, now),
+            None => State::fresh(&ask.limit).probe(&ask.limit, cost, now),
+        };
+        let outcome = probe(&shard, ask.cost);
+        let had_room = outcome.admitted();
+        if !(had_room && condition()) {
+            let unspent = probe(&shard, Cost::PEEK);
+            let outcomes = vec![Outcome { admission: outcome.admission, ..unspent }];
+            return Settled { passed: false, had_room, outcomes };
+        }
+        let touch = ask.touch(now);
+        let spent = shard.spend(&touch);
+        let outcome = spent.unwrap_or_else(|| self.spend_anew(&mut shard, &touch, Vec::new()));
+        Settled { passed: true, had_room, outcomes: vec![outcome] }
     }
 }
 

@@ -19,8 +19,8 @@ use crate::sharing::Routed;
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) ask: CellAsk,
-    pub(super) id: Box<str>,
-    pub(super) name: Box<str>,
+    pub(super) id: Arc<str>,
+    pub(super) name: Arc<str>,
     /// What it is called within its scope.
     pub(super) identifier: Identifier,
     pub(super) auto_apply: bool,
@@ -38,7 +38,8 @@ pub(super) enum Identifier {
     OfRule,
 }
 
-pub(super) type Lines = SmallVec<[Line; 4]>;
+/// One in place, as most requests have: what may wait carries its room along.
+pub(super) type Lines = SmallVec<[Line; 1]>;
 
 /// The limits of key and identity that apply by themselves, and those that the request names; each once.
 pub(super) fn stored_and_asked(
@@ -46,7 +47,7 @@ pub(super) fn stored_and_asked(
     subject: &Subject<'_>,
 ) -> Result<Lines, WarmError> {
     let asked = &ask.limits;
-    let mut lines = Lines::new();
+    let mut lines = Lines::with_capacity(subject.limits().count() + asked.len());
     for loaded in subject.limits() {
         let named = || asked.iter().filter(|asked| *asked.name == *loaded.stored.name);
         // Named twice, it pays for both.
@@ -77,8 +78,8 @@ impl Line {
         let (limit, namespace) = (loaded.stored.limit, loaded.owner);
         Self {
             ask: CellAsk { key: loaded.cell, namespace, limit, cost },
-            id: loaded.stored.id.clone(),
-            name: loaded.stored.name.clone(),
+            id: Arc::clone(&loaded.stored.id),
+            name: Arc::clone(&loaded.stored.name),
             identifier: Identifier::Name,
             auto_apply: loaded.stored.auto_apply,
             sharing: loaded.stored.sharing,
@@ -94,7 +95,7 @@ impl Line {
         let key = tag.cell(asked.name, &limit);
         Self {
             ask: CellAsk { key, namespace: tag.tag, limit, cost: asked.cost },
-            id: Box::default(),
+            id: Arc::default(),
             name: asked.name.into(),
             identifier: Identifier::Name,
             auto_apply: false,
@@ -108,8 +109,8 @@ impl Line {
 
     pub(super) fn routed(&self) -> Routed<'_> {
         let identifier = match (self.identifier, &self.source) {
-            (Identifier::OfRule, Source::Rule(of)) => &of.identifier,
-            _ => &self.name,
+            (Identifier::OfRule, Source::Rule(of)) => &*of.identifier,
+            _ => &*self.name,
         };
         Routed { cell: self.ask, sharing: self.sharing, scope: &self.scope, identifier }
     }

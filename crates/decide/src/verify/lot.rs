@@ -44,7 +44,7 @@ impl Decider {
     ) -> Result<Lot, WarmError> {
         let (mut shared, mut compared) = (None, Vec::new());
         if let Some(fleet) = self.fleet() {
-            let mut routed: SmallVec<[Routed<'_>; 4]> = lines.iter().map(Line::routed).collect();
+            let mut routed: SmallVec<[Routed<'_>; 1]> = lines.iter().map(Line::routed).collect();
             sharing::carry(fleet, self.cells(), tenant_id, &routed, now).await;
             if reserve == Reserve::Nothing {
                 routed.iter_mut().for_each(|one| one.cell.cost = Cost::PEEK);
@@ -52,13 +52,15 @@ impl Decider {
                 compared = sharing::compared(fleet, tenant_id, &routed);
             }
             let bundled = reserve != Reserve::Spend;
-            shared = sharing::gather(fleet, tenant_id, &routed, bundled).await.map(Box::new);
+            // Boxed: a node alone never waits for it, and would carry its room all the same.
+            let gathering = Box::pin(sharing::gather(fleet, tenant_id, &routed, bundled));
+            shared = gathering.await.map(Box::new);
         }
         let is_shared = |place| shared.as_ref().is_some_and(|shared| shared.covers(place));
         let ours = lines.iter().enumerate().filter(|(place, _)| !is_shared(*place));
         let returned = self.overflow().fetch(ours.map(|(_, line)| line.ask.key)).await?;
         if let Some(fleet) = self.fleet().filter(|_| returned.is_empty()) {
-            let routed: SmallVec<[Routed<'_>; 4]> = lines.iter().map(Line::routed).collect();
+            let routed: SmallVec<[Routed<'_>; 1]> = lines.iter().map(Line::routed).collect();
             sharing::inherit(fleet, self.cells(), tenant_id, &routed, now);
         }
         Ok(Lot { lines, returned, shared, compared, reserve })
@@ -72,7 +74,7 @@ impl Decider {
         condition: impl FnOnce() -> bool,
     ) -> (Lines, Joint) {
         let Lot { lines, returned, shared, compared, reserve } = lot;
-        let mut asks: SmallVec<[CellAsk; 4]> = lines.iter().map(|line| line.ask).collect();
+        let mut asks: SmallVec<[CellAsk; 1]> = lines.iter().map(|line| line.ask).collect();
         let looked: SmallVec<[usize; 4]> = match &shared {
             Some(shared) if reserve == Reserve::Nothing => {
                 (0..asks.len()).filter(|place| shared.covers(*place)).collect()

@@ -16,7 +16,7 @@ pub struct Verified {
     pub key: Option<Arc<LoadedKey>>,
     /// The one that the request named; see [`Verified::identity`].
     pub named: Option<Arc<LoadedIdentity>>,
-    pub limits: SmallVec<[VerifiedLimit; 4]>,
+    pub limits: SmallVec<[VerifiedLimit; 1]>,
     /// `None` where credits are unlimited.
     pub credits: Option<Taken>,
     /// What was really spent of them.
@@ -37,8 +37,8 @@ pub struct Verified {
 
 #[derive(Debug)]
 pub struct VerifiedLimit {
-    pub id: Box<str>,
-    pub name: Box<str>,
+    pub id: Arc<str>,
+    pub name: Arc<str>,
     pub limit: Limit,
     pub auto_apply: bool,
     pub outcome: Outcome,
@@ -64,7 +64,7 @@ pub struct OfRule {
     pub rule: Arc<Rule>,
     /// Its scopes as one text.
     pub scope: Arc<str>,
-    pub identifier: Box<str>,
+    pub identifier: Arc<str>,
     /// Only watches: it never refuses.
     pub shadow: bool,
 }

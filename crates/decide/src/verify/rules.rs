@@ -89,13 +89,14 @@ impl Ruled {
     ) {
         let mut text = String::new();
         identifier(matched, facts, &mut text);
+        let text: Arc<str> = text.into();
         let shadow = matched.rule.action == Action::LogOnly;
         for cell in &page.cells {
             let limit = own.limit_of(matched.rule, cell.limit);
             let of_rule = OfRule {
                 rule: Arc::clone(matched.rule),
                 scope: Arc::clone(&page.scope),
-                identifier: text.as_str().into(),
+                identifier: Arc::clone(&text),
                 shadow,
             };
             let line = line_of(cell, limit, of_rule, ask);
@@ -123,7 +124,7 @@ impl Ruled {
                 CellAsk { key: tag.cell(name, &limit), namespace: tag.tag, limit, cost: ask.cost };
             self.lines.push(Line {
                 ask,
-                id: Box::default(),
+                id: Arc::default(),
                 name: name.into(),
                 identifier: Identifier::Name,
                 auto_apply: true,
@@ -146,8 +147,8 @@ fn line_of(cell: &RuleCell, limit: Limit, of: OfRule, ask: &VerifyAsk<'_>) -> Li
     let key = cell.tag.cell(&of.identifier, &limit);
     Line {
         ask: CellAsk { key, namespace: cell.tag.tag, limit, cost: ask.cost },
-        id: Box::default(),
-        name: (&*cell.name).into(),
+        id: Arc::default(),
+        name: Arc::clone(&cell.name),
         identifier: Identifier::OfRule,
         auto_apply: true,
         sharing: of.rule.sharing,

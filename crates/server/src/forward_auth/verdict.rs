@@ -9,9 +9,10 @@ use tollkeeper_wire as wire;
 use crate::http::{Call, Reply, Sheet, code, stand};
 use crate::status::{Refusal, Ruling, TYPE_BASE, shown};
 
-const KEY_ID: HeaderName = HeaderName::from_static("x-tollkeeper-key-id");
-const IDENTITY: HeaderName = HeaderName::from_static("x-tollkeeper-identity");
-const TIER: HeaderName = HeaderName::from_static("x-tollkeeper-tier");
+static KEY_ID: HeaderName = HeaderName::from_static("x-tollkeeper-key-id");
+static IDENTITY: HeaderName = HeaderName::from_static("x-tollkeeper-identity");
+static TIER: HeaderName = HeaderName::from_static("x-tollkeeper-tier");
+static CHALLENGE: HeaderName = WWW_AUTHENTICATE;
 
 /// The three are there on every success, empty where there is nothing to say: a proxy that copies only what it finds
 /// would otherwise let a client's own pass for ours.
@@ -21,7 +22,7 @@ pub fn passed(answer: &Answer<Verified>) -> Reply {
     let identity = made.identity().map_or("", |identity| &identity.external_id);
     let tier = tier_of(made.key.as_deref(), made.identity(), None);
     let mut sheet = Sheet::new();
-    for (name, value) in [(KEY_ID, key_id), (IDENTITY, identity), (TIER, tier)] {
+    for (name, value) in [(&KEY_ID, key_id), (&IDENTITY, identity), (&TIER, tier)] {
         sheet.header(name, |out| write_plain(value, out));
     }
     stand(&mut sheet, &Ruling::new(made, at), at);
@@ -83,7 +84,7 @@ pub fn refused(call: &Call<'_>, refusal: Refusal) -> Reply {
 /// HTTP wants every 401 to say how to do better.
 fn challenge(sheet: &mut Sheet, status: StatusCode) {
     if status == StatusCode::UNAUTHORIZED {
-        sheet.header(WWW_AUTHENTICATE, |out| out.extend_from_slice(b"Bearer"));
+        sheet.header(&CHALLENGE, |out| out.extend_from_slice(b"Bearer"));
     }
 }
 

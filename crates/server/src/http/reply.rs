@@ -18,12 +18,13 @@ pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// Clients tell a 429 by this type, and every other refusal by plain JSON.
 pub const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
-const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
-const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
-const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
-const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
-const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
-const TIMING: HeaderName = HeaderName::from_static("x-tollkeeper-timing");
+static LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+static REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+static RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+static RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
+static RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+static RETRY: HeaderName = RETRY_AFTER;
+static TIMING: HeaderName = HeaderName::from_static("x-tollkeeper-timing");
 
 /// Fits one limit's reply with all its headers; longer ones grow.
 const SHEET_BYTES: usize = 640;
@@ -33,7 +34,7 @@ const HEADERS: usize = 16;
 #[derive(Debug)]
 pub struct Sheet {
     text: Vec<u8>,
-    cuts: smallvec::SmallVec<[(HeaderName, usize); 12]>,
+    cuts: smallvec::SmallVec<[(&'static HeaderName, usize); 12]>,
 }
 
 // === impl Sheet ===
@@ -43,7 +44,7 @@ impl Sheet {
         Self { text: Vec::with_capacity(SHEET_BYTES), cuts: smallvec::SmallVec::new() }
     }
 
-    pub fn header(&mut self, name: HeaderName, write: impl FnOnce(&mut Vec<u8>)) {
+    pub fn header(&mut self, name: &'static HeaderName, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.text);
         self.cuts.push((name, self.text.len()));
     }
@@ -55,23 +56,23 @@ impl Sheet {
     /// Where the time to wait is not this limit's alone.
     pub fn standing_until(&mut self, standing: &Standing<'_>, retry_after_s: Option<u64>) {
         let outcome = standing.outcome;
-        self.header(LIMIT, |out| write_number(outcome.limit, out));
-        self.header(REMAINING, |out| write_number(outcome.remaining, out));
-        self.header(RESET, |out| write_number(outcome.reset.seconds_up(), out));
-        self.header(RATELIMIT_POLICY, |out| standing.write_policy(out));
-        self.header(RATELIMIT, |out| standing.write_state(out));
+        self.header(&LIMIT, |out| write_number(outcome.limit, out));
+        self.header(&REMAINING, |out| write_number(outcome.remaining, out));
+        self.header(&RESET, |out| write_number(outcome.reset.seconds_up(), out));
+        self.header(&RATELIMIT_POLICY, |out| standing.write_policy(out));
+        self.header(&RATELIMIT, |out| standing.write_state(out));
         self.retry_after(retry_after_s);
     }
 
     pub fn retry_after(&mut self, seconds: Option<u64>) {
         if let Some(seconds) = seconds {
-            self.header(RETRY_AFTER, |out| write_number(seconds, out));
+            self.header(&RETRY, |out| write_number(seconds, out));
         }
     }
 
     pub fn timing(&mut self, timing: &Timing) {
         for read in timing.reads() {
-            self.header(TIMING, |out| read.write(out));
+            self.header(&TIMING, |out| read.write(out));
         }
     }
 

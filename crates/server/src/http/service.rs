@@ -84,7 +84,7 @@ async fn dispatch(
     let start = Stamp::now();
     let reply = match route.effect {
         Effect::Asks => serve(route, Call::new(app, &head.headers, &body, id, start)).await,
-        Effect::Changes => to_its_end(app, route, head.headers, body, id, start).await?,
+        Effect::Changes => Box::pin(to_its_end(app, route, head.headers, body, id, start)).await?,
     };
     app.ledger.page().decisions.observe_ns(Stamp::now().nanos_since(start));
     Ok(reply)
@@ -142,12 +142,13 @@ fn is_chunked_once(headers: &HeaderMap) -> bool {
     plain && codings.next().is_none()
 }
 
-/// The hot calls in place, all others in a box: every request would otherwise carry the room of the largest.
+/// The hot calls in place, all others in a box: every request would otherwise carry the room of the largest, which is
+/// copied for each of them.
 pub async fn handle(endpoint: Endpoint, call: &mut Call<'_>) -> Result<Reply, Refusal> {
     match endpoint {
         Endpoint::Limit => ratelimit::limit(call).await,
         Endpoint::VerifyKey => verify::verify(call).await,
-        Endpoint::GateCheck => gate::check(call).await,
+        Endpoint::GateCheck => Box::pin(gate::check(call)).await,
         other => Box::pin(handle_rare(other, call)).await,
     }
 }

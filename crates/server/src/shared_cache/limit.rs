@@ -45,8 +45,8 @@ impl From<&StoredLimit> for CachedLimit {
             OnOutage::Deny => "deny",
         });
         Self {
-            id: id.clone(),
-            name: name.clone(),
+            id: (&**id).into(),
+            name: (&**name).into(),
             quota: limit.quota.get(),
             algorithm: limit.algorithm.into(),
             auto_apply: *auto_apply,
@@ -76,8 +76,8 @@ impl CachedLimit {
         let limit = self.algorithm.limit(self.quota)?;
         let sharing = Sharing::from_words(self.consistency.as_deref(), self.on_outage.as_deref());
         Some(StoredLimit {
-            id: self.id,
-            name: self.name,
+            id: self.id.into(),
+            name: self.name.into(),
             limit,
             auto_apply: self.auto_apply,
             sharing,

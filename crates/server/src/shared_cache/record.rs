@@ -435,7 +435,7 @@ mod tests {
     #[test]
     fn a_project_is_read_exactly_as_it_was_written() {
         let terms = |stored: StoredLimit| LimitTerms {
-            name: stored.name.into(),
+            name: stored.name.to_string(),
             limit: stored.limit,
             auto_apply: stored.auto_apply,
             consistency: Some("fast".to_owned()),

@@ -52,7 +52,7 @@ bench-exact: ## exactness of a fleet over the whole grid; takes up to 40 minutes
 	@scripts/need redis-server
 	@cargo run --release --package tollkeeper-bench -- exact grid
 
-soak: ## what takes longer than a test may: ten thousand fleets from seeds, a minute of trouble with Redis
+soak: ## what takes longer than a test may: ten thousand fleets from seeds, minutes of trouble with Redis, ten without PostgreSQL
 	@scripts/need $(TEST_NEEDS)
 	@FLEET_SEEDS=10000 cargo test --package tollkeeper-decide --test it fleet
 	@cargo test --package tollkeeper --test it system:: -- --ignored

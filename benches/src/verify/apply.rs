@@ -43,8 +43,8 @@ pub(super) fn run(tollkeeper: &Path) -> Result<(), Failure> {
             let running = scope.spawn(traffic);
             pause(BEFORE);
             let watch = Stopwatch::start();
-            let applied = admin.data("rules.apply", &body);
-            (running.join(), applied.map(|_| watch.elapsed()))
+            let applied = admin.data("rules.apply", &body).map(|_| watch.elapsed());
+            (running.join(), applied)
         });
         let during = during.map_err(|_| Failure::Invalid("the load ended early".into()))??;
         let applied = applied?;

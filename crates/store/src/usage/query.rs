@@ -10,8 +10,8 @@ const HOUR_MS: u64 = 3_600_000;
 const MINUTE_MS: u64 = 60_000;
 const DAY_MS: u64 = 86_400_000;
 
-/// The most buckets that are looked at in one go.
-const SLICE_MAX: u64 = 1 << 16;
+/// The most buckets that are looked at in one go: all minutes since 1970 are some forty looks.
+const SLICE_MAX: u64 = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UsageBy {

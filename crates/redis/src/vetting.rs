@@ -23,22 +23,30 @@ pub(crate) struct Vetted {
     pub(crate) digests: Arc<[String]>,
 }
 
+/// Two round trips, whatever is asked: a network that is bad enough to break connections breaks long greetings too.
 pub(crate) async fn vet(
     connection: &MultiplexedConnection,
     scripts: &[&str],
 ) -> Result<Vetted, Trouble> {
-    let first = identity(connection).await?;
-    keeps_records(connection).await?;
-    let mut digests = Vec::with_capacity(scripts.len());
-    for script in scripts {
+    let mut questions = who();
+    questions.push(info("memory"));
+    let mut answers = ask_all(connection, questions).await?;
+    keeps_records(answers.pop())?;
+    let first = identity(answers)?;
+    let load = |script: &&str| {
         let mut load = redis::cmd("SCRIPT");
         load.arg("LOAD").arg(bound(script, &first.run_id));
-        digests.push(text(ask(connection, &load).await?)?);
-    }
+        load
+    };
+    let mut questions: Vec<Cmd> = scripts.iter().map(load).collect();
+    questions.append(&mut who());
+    let mut answers = ask_all(connection, questions).await?;
     // A proxy may have turned to another process in between; its name tells.
-    if identity(connection).await?.run_id != first.run_id {
+    let again = answers.split_off(scripts.len());
+    if identity(again)?.run_id != first.run_id {
         return Err(Trouble::Switched);
     }
+    let digests = answers.into_iter().map(text).collect::<Result<Vec<_>, _>>()?;
     Ok(Vetted { identity: first, digests: digests.into() })
 }
 
@@ -48,15 +56,24 @@ pub(crate) async fn same_history(
     identity: &Identity,
     deadline: Instant,
 ) -> Result<(), Trouble> {
-    let asked = timeout_at(deadline, info(connection, "replication")).await;
+    let asked = timeout_at(deadline, ask_all(connection, vec![info("replication")])).await;
     let said = asked.map_err(|_| Trouble::Unreachable("no answer to the heartbeat".into()))??;
+    let said = text(said.into_iter().next().unwrap_or(Value::Nil))?;
     let primary = field(&said, "role") == Some("master");
     let same = replication_id(&said) == &*identity.replication_id;
     if primary && same { Ok(()) } else { Err(Trouble::Demoted) }
 }
 
-async fn identity(connection: &MultiplexedConnection) -> Result<Identity, Trouble> {
-    let server = info(connection, "server").await?;
+/// What [`identity`] is read from.
+fn who() -> Vec<Cmd> {
+    vec![info("server"), redis::cmd("ROLE"), info("replication")]
+}
+
+fn identity(answers: Vec<Value>) -> Result<Identity, Trouble> {
+    let Ok([server, role, replication]) = <[Value; 3]>::try_from(answers) else {
+        return Err(Trouble::Strange("another number of answers than of questions".into()));
+    };
+    let server = text(server)?;
     let missing = |name: &str| Trouble::Strange(format!("INFO without {name}"));
     let version = field(&server, "redis_version").ok_or_else(|| missing("redis_version"))?;
     let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
@@ -68,17 +85,16 @@ async fn identity(connection: &MultiplexedConnection) -> Result<Identity, Troubl
     if run_id.is_empty() || !run_id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(Trouble::Strange("a run id that is not hexadecimal".into()));
     }
-    let role = ask(connection, &redis::cmd("ROLE")).await?;
     if !is_primary(&role) {
         return Err(Trouble::NotPrimary);
     }
-    let replication = info(connection, "replication").await?;
+    let replication = text(replication)?;
     Ok(Identity { run_id: run_id.into(), replication_id: replication_id(&replication).into() })
 }
 
 /// A record that is evicted is a limit that begins anew, and nobody is told. Without a bound on its memory nothing is.
-async fn keeps_records(connection: &MultiplexedConnection) -> Result<(), Trouble> {
-    let memory = info(connection, "memory").await?;
+fn keeps_records(memory: Option<Value>) -> Result<(), Trouble> {
+    let memory = text(memory.unwrap_or(Value::Nil))?;
     let bounded = field(&memory, "maxmemory").is_some_and(|bytes| bytes != "0");
     match field(&memory, "maxmemory_policy") {
         Some(policy) if bounded && policy != "noeviction" => Err(Trouble::Evicts(policy.into())),
@@ -87,18 +103,30 @@ async fn keeps_records(connection: &MultiplexedConnection) -> Result<(), Trouble
     }
 }
 
-async fn info(connection: &MultiplexedConnection, section: &str) -> Result<String, Trouble> {
+fn info(section: &str) -> Cmd {
     let mut command = redis::cmd("INFO");
     command.arg(section);
-    text(ask(connection, &command).await?)
+    command
 }
 
-async fn ask(connection: &MultiplexedConnection, command: &Cmd) -> Result<Value, Trouble> {
-    let reply = connection.clone().send_packed_command(command).await;
-    match reply.map_err(CallError::from)? {
-        Value::ServerError(error) => Err(CallError::from(&error).into()),
-        value => Ok(value),
+/// At once; the answers are in the order of the questions, and none of them is a refusal.
+async fn ask_all(
+    connection: &MultiplexedConnection,
+    questions: Vec<Cmd>,
+) -> Result<Vec<Value>, Trouble> {
+    let mut pipeline = redis::Pipeline::with_capacity(questions.len());
+    let count = questions.len();
+    for question in questions {
+        pipeline.add_command(question);
     }
+    let answers = connection.clone().send_packed_commands(&pipeline, 0, count).await;
+    let answers = answers.map_err(CallError::from)?;
+    for answer in &answers {
+        if let Value::ServerError(error) = answer {
+            return Err(CallError::from(error).into());
+        }
+    }
+    Ok(answers)
 }
 
 fn text(value: Value) -> Result<String, Trouble> {

@@ -127,12 +127,11 @@ impl Feed {
         self.newest.load(Ordering::Acquire)
     }
 
-    /// With PostgreSQL our own changes come back from the server, in order with everybody else's.
+    /// With PostgreSQL our own changes come back from the server too, and are known by then. Whoever made a change
+    /// does not wait for that: notices may be late or cut off.
     pub(crate) fn committed(&self, told: Vec<OutboxEntry>) -> u64 {
         self.seen(told.last().map_or(0, |last| last.revision));
-        if self.listener.is_none() {
-            self.tell(told);
-        }
+        self.tell(told);
         self.newest()
     }
 

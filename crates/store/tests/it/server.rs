@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
+use std::process::Command;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -240,4 +241,27 @@ async fn a_text_that_the_server_cannot_store_is_told_as_such() {
     let fresh = Fresh::on_postgres().await;
     let error = fresh.store.create_namespace(&fresh.tenant_id, "a\u{0}b").await.unwrap_err();
     assert!(error.to_string().contains("NUL"), "{error}");
+}
+
+/// The process that would tell of changes stands still: the connection is open, and silent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_made_a_change_hears_of_it_at_once_also_without_notices() {
+    let fresh = Fresh::on_postgres().await;
+    let (key, _) = fresh.key(KeyTerms::default()).await;
+    let mut other = beside(fresh.url()).await;
+    let listeners = "SELECT pid FROM pg_stat_activity
+        WHERE datname = current_database() AND query ILIKE 'LISTEN %'";
+    let (listener,): (i32,) = sqlx::query_as(listeners).fetch_one(&mut other).await.unwrap();
+    let mut changes = fresh.store.changes(fresh.store.current_revision().await.unwrap());
+    let signal = |name: &str| {
+        let sent = Command::new("kill").args([name, &listener.to_string()]).status();
+        assert!(sent.unwrap().success());
+    };
+    // Read to its end: what comes now is news, or is not heard of.
+    assert!(changes.read().await.unwrap().is_none());
+    signal("-STOP");
+    let revoked = fresh.store.revoke_key(fresh.by(), &key, None).await;
+    let heard = tokio::time::timeout(Duration::from_secs(5), changes.next()).await;
+    signal("-CONT");
+    assert_eq!(heard.unwrap().unwrap().revision, revoked.unwrap().revision);
 }

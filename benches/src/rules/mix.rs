@@ -133,7 +133,7 @@ fn rule(n: usize) -> Result<Rule, Failure> {
     let too_large = || Failure::Invalid("a limit out of range".into());
     let quota = Quota::new(1_000).ok_or_else(too_large)?;
     let width = Width::from_millis(60_000).ok_or_else(too_large)?;
-    let limit = RuleLimit { name: Arc::from("1m"), limit: Limit::sliding_window(quota, width) };
+    let limit = RuleLimit::new("1m", Limit::sliding_window(quota, width));
     Ok(Rule {
         name: Arc::from(format!("rule-{n:05}")),
         scope: ScopeList::from(RuleScope::Key),

@@ -1,7 +1,7 @@
 //! `tollkeeper explain`: what every rule thinks of a request, matched or not, and why. Nothing is spent.
 
 use clap::Args;
-use tollkeeper_client::wire::ExplainReply;
+use tollkeeper_client::wire::{ExplainReply, MatchedRule, UnmatchedRule};
 
 use crate::connection::Connection;
 use crate::exit::{self, Exit};
@@ -72,11 +72,14 @@ fn show(reply: &ExplainReply<'_>) -> Result<(), Failure> {
     add("retry_after", reply.retry_after_ms.map(lasting));
     add("reason", Some(printable(&reply.reason)));
     output::record(&columns)?;
-    output::records(&rows(reply))
+    output::records(&rows(&reply.matched, &reply.unmatched))
 }
 
 /// A rule to a line; a matching rule has one for each of its limits.
-fn rows<'a>(reply: &ExplainReply<'_>) -> Vec<Vec<(&'a str, String)>> {
+pub(crate) fn rows<'a>(
+    matched: &[MatchedRule<'_>],
+    unmatched: &[UnmatchedRule<'_>],
+) -> Vec<Vec<(&'a str, String)>> {
     let row = |rule: &str, matches: &str, rest: [String; 5]| {
         let [action, limit, units, left, reason] = rest;
         vec![
@@ -90,14 +93,14 @@ fn rows<'a>(reply: &ExplainReply<'_>) -> Vec<Vec<(&'a str, String)>> {
         ]
     };
     let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
-    let matched = reply.matched.iter().map(|one| {
+    let matched = matched.iter().map(|one| {
         let matches = if one.would_deny { "denies" } else { "yes" };
         let limit = one.name.as_deref().map(printable).unwrap_or_default();
         let (units, left) = (number(one.limit), number(one.remaining));
         let (action, reason) = (printable(&one.action), printable(&one.reason));
         row(&one.rule, matches, [action, limit, units, left, reason])
     });
-    let unmatched = reply.unmatched.iter().map(|one| {
+    let unmatched = unmatched.iter().map(|one| {
         let nothing = String::new;
         row(&one.rule, "no", [nothing(), nothing(), nothing(), nothing(), printable(&one.reason)])
     });

@@ -1,11 +1,14 @@
 //! `tollkeeper rules`: the rules as files. A file is checked here, with the line of everything that is wrong in it, before
 //! anything is sent.
 
+mod cases;
 mod file;
 mod json;
 mod located;
 mod shown;
+mod test;
 mod toml;
+mod trial;
 mod yaml;
 
 use std::path::PathBuf;
@@ -27,6 +30,8 @@ use file::{Format, RulesRead};
 pub(crate) enum Rules {
     /// Check a file of rules; asks no server
     Lint(Lint),
+    /// Try what the rules of a file do to requests; asks no server
+    Test(test::Test),
     /// Show what applying a file would change
     Diff(Turn),
     /// Make the rules what a file says, all or nothing
@@ -53,6 +58,7 @@ A file is YAML, TOML or JSON, by its name, and holds a list of rules:
 
 Examples:
   tollkeeper rules lint rules.yaml
+  tollkeeper rules test rules.yaml
   tollkeeper rules diff rules.yaml --prune
   tollkeeper rules apply rules.yaml --prune
   tollkeeper rules rollback 7
@@ -162,6 +168,7 @@ impl Rules {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
         match self {
             Self::Lint(lint) => lint.run(),
+            Self::Test(test) => test.run(),
             Self::Diff(turn) => turn.run(Run::Dry),
             Self::Apply(apply) if apply.dry_run => apply.turn.run(Run::Dry),
             Self::Apply(apply) => apply.turn.run(Run::Real),
@@ -176,7 +183,12 @@ impl Rules {
 impl Lint {
     fn run(&self) -> Result<Exit, Failure> {
         let read = self.source.read()?;
-        output::record(&[("rules", read.rules.len().to_string()), ("faults", "0".to_owned())])?;
+        let mut columns = vec![("rules", read.checked.len().to_string())];
+        if !read.tests.is_empty() {
+            columns.push(("tests", read.tests.len().to_string()));
+        }
+        columns.push(("faults", "0".to_owned()));
+        output::record(&columns)?;
         Ok(Exit::Done)
     }
 }
@@ -197,7 +209,7 @@ impl Turn {
             return Err(Failure::new(Exit::Settings, what)
                 .with_next("put the root key into TOLLKEEPER_ROOT_KEY"));
         }
-        let rules = self.source.read()?.rules;
+        let rules = self.source.read()?.into_texts();
         self.with.connection.talk(async |client| {
             let dry_run = run == Run::Dry;
             let ask = ApplyRulesRequest { rules, prune: self.prune, dry_run };

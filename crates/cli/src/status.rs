@@ -73,11 +73,14 @@ fn details(status: &StatusReply<'_>) -> Vec<(&'static str, String)> {
 }
 
 fn server(server: &RedisServer<'_>) -> Vec<(&'static str, String)> {
-    vec![
+    let mut record = vec![
         ("redis", printable(server.address.as_deref().unwrap_or_default())),
         ("connected", server.connected.to_string()),
         ("link", server.link.to_string()),
-    ]
+    ];
+    record.extend(server.clock.map(|clock| ("clock", clock.to_string())));
+    record.extend(server.clock_skew_ms.map(|ms| ("clock_skew_ms", ms.to_string())));
+    record
 }
 
 fn tenant(tenant: &TenantMode<'_>) -> Vec<(&'static str, String)> {

@@ -52,9 +52,9 @@ pub use permission_query::{PermissionQuery, QUERY_CHARS_MAX, QueryFault};
 pub use refill::{CreditRefill, RefillEvery};
 pub use rollup::{BUCKETS, Grain, RollupCounts, RollupKey};
 pub use rules::{
-    Action, Explained, Facts, Matched, Mismatch, NotAPattern, PathPattern, RequestPath, Rule,
-    RuleLimit, RuleResponse, RuleScope, RuleSet, ScopeList, Throttle, Unmet, identifier,
-    identifier_of,
+    Action, Explained, Facts, MET_LIMITS_MAX, Matched, MetLimit, Mismatch, NotAPattern,
+    PathPattern, Rehearsal, Rehearsed, RequestPath, Rule, RuleLimit, RuleResponse, RuleScope,
+    RuleSet, Said, ScopeList, Throttle, TooManyLimits, Unmet, Written, identifier, identifier_of,
 };
 pub use sliding_log::SlidingLog;
 pub use sliding_window::SlidingWindow;

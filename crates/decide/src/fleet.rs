@@ -247,6 +247,10 @@ impl Fleet {
                 limit: errand.take.limit,
             });
         }
+        if turn.lost {
+            self.origin
+                .announce(&News::Lost { name: Arc::clone(&errand.name), limit: errand.take.limit });
+        }
         turn.next
     }
 

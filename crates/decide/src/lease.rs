@@ -7,6 +7,7 @@ mod depart;
 mod errand;
 mod fast;
 mod hold;
+mod loss;
 mod name;
 mod outage;
 mod pace;

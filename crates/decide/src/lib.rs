@@ -59,6 +59,6 @@ pub use rule_books::{RuleBook, RuleBooks};
 pub use swr::{Freshness, Lifetime, Near, Swr};
 pub use verify::{
     AskedLimit, KeyText, OfRule, Purpose, Reach, Reason, Source, Told, Verified, VerifiedLimit,
-    VerifyAsk, WarmKey, tier_of,
+    VerifyAsk, WaitingRoom, WarmKey, tier_of,
 };
 pub use warm::{Warm, WarmError};

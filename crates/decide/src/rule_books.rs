@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tollkeeper_core::{Limit, Matched, PathPattern, Rule, RuleLimit, RuleScope, RuleSet};
+use tollkeeper_core::{Limit, Matched, PathPattern, Rule, RuleLimit, RuleScope, RuleSet, Written};
 
 use crate::counts::{CountOf, Counted, LimitCount, LimitCounts};
 use crate::lease::Scope;
@@ -15,10 +15,12 @@ use crate::{CellHasher, NamespaceTag};
 #[derive(Debug)]
 pub struct RuleBooks {
     /// By tenant id.
-    books: ArcSwap<HashMap<Arc<str>, Arc<RuleBook>>>,
+    books: ArcSwap<Books>,
     hasher: CellHasher,
     counts: Arc<LimitCounts>,
 }
+
+type Books = HashMap<Arc<str>, Arc<RuleBook>>;
 
 #[derive(Debug)]
 pub struct RuleBook {
@@ -38,11 +40,19 @@ pub(crate) struct RulePage {
     endpoints: Vec<Arc<str>>,
 }
 
+/// How much, as it is counted and as it is shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub(crate) limit: Limit,
+    /// Where it is shown otherwise than it is counted.
+    pub(crate) written: Option<Written>,
+}
+
 #[derive(Debug)]
 pub(crate) struct RuleCell {
     /// `rule/limit`
     pub(crate) name: Arc<str>,
-    pub(crate) limit: Limit,
+    pub(crate) terms: Terms,
     pub(crate) tag: NamespaceTag,
     pub(crate) count: Arc<LimitCount>,
 }
@@ -59,19 +69,21 @@ impl RuleBooks {
         self.books.load().get(tenant_id).map(Arc::clone)
     }
 
-    /// Puts the rules of a tenant into force, unless newer ones are.
-    pub fn swap(&self, tenant: &Tenant, set: RuleSet, version: u64) {
+    /// Puts the rules of a tenant into force, unless newer ones are. Returns what is not in force any more: it is freed by
+    /// whoever lets go of it last, and may be large.
+    pub fn swap(&self, tenant: &Tenant, set: RuleSet, version: u64) -> Option<Arc<RuleBook>> {
         let book = Arc::new(RuleBook::new(self, tenant, set, version));
-        self.change(|books| {
+        let before = self.change(|books| {
             if books.get(&tenant.id).is_none_or(|now| now.version < version) {
                 books.insert(Arc::clone(&tenant.id), Arc::clone(&book));
             }
         });
+        before.get(&tenant.id).map(Arc::clone)
     }
 
     /// A tenant is gone.
     pub fn remove(&self, tenant_id: &str) {
-        self.change(|books| drop(books.remove(tenant_id)));
+        drop(self.change(|books| drop(books.remove(tenant_id))));
     }
 
     /// How many rules are in force, of all tenants.
@@ -83,12 +95,13 @@ impl RuleBooks {
         self.len() == 0
     }
 
-    fn change(&self, change: impl Fn(&mut HashMap<Arc<str>, Arc<RuleBook>>)) {
+    /// Returns what was there before.
+    fn change(&self, change: impl Fn(&mut Books)) -> Arc<Books> {
         self.books.rcu(|books| {
-            let mut books = HashMap::clone(books);
+            let mut books = Books::clone(books);
             change(&mut books);
             books
-        });
+        })
     }
 }
 
@@ -122,7 +135,7 @@ impl RulePage {
             let scope = Scope::rule(&tenant.slug, &scope, &name);
             RuleCell {
                 name: name.into(),
-                limit: limit.limit,
+                terms: Terms { limit: limit.limit, written: limit.written },
                 tag: books.hasher.scope(&Arc::new(scope)),
                 count: books.counts.of(CountOf {
                     tenant_id: Arc::clone(&tenant.id),

@@ -25,7 +25,7 @@ use lot::{Lot, Reserve};
 use rules::Ruled;
 use subject::Subject;
 
-pub use ask::{AskedLimit, KeyText, Purpose, Reach, Told, VerifyAsk};
+pub use ask::{AskedLimit, KeyText, Purpose, Reach, Told, VerifyAsk, WaitingRoom};
 pub use made::{OfRule, Reason, Source, Verified, VerifiedLimit, tier_of};
 
 /// All that a verification needs, near.
@@ -122,7 +122,9 @@ impl Decider {
         };
         // Credits may refuse what every limit admits, and so may an answer that was given before.
         let reserve = match (&credits, ask.purpose) {
-            (_, Purpose::Look | Purpose::Explain) => Reserve::Nothing,
+            (_, Purpose::Look | Purpose::Explain) => {
+                Reserve::Nothing { ahead_ms: ask.at.map_or(0, |at| at.since(now)) }
+            }
             (Credits::Unlimited, Purpose::Spend) if !ask.once => Reserve::Spend,
             _ => Reserve::Aside,
         };

@@ -12,6 +12,7 @@ use crate::dialer::Dialer;
 use crate::error::CallError;
 use crate::link::{Link, Plan, ServerView};
 use crate::live::{Manner, Request};
+use crate::numbering::{PUBLISH, count_key, publish_args};
 use crate::options::Options;
 use crate::route::{Followed, Route};
 use crate::script::{Arg, ScriptId};
@@ -32,13 +33,17 @@ pub struct Redis(Arc<Inner>);
 struct Inner {
     route: Route,
     plan: Arc<Plan>,
+    /// Behind the caller's own.
+    publishing: ScriptId,
 }
 
 // === impl Redis ===
 
 impl Redis {
     /// Returns at once; connections are made in the background on this runtime, for as long as it takes.
-    pub fn start(url: &RedisUrl, options: Options, runtime: &Handle) -> Self {
+    pub fn start(url: &RedisUrl, mut options: Options, runtime: &Handle) -> Self {
+        let publishing = ScriptId(options.scripts.len());
+        options.scripts.push(PUBLISH);
         let dialer = Dialer::new(
             &url.login,
             url.db,
@@ -53,7 +58,7 @@ impl Redis {
             vetted: watch::Sender::new(0),
             runtime: runtime.clone(),
         });
-        Self(Arc::new(Inner { route: Route::start(url, &plan), plan }))
+        Self(Arc::new(Inner { route: Route::start(url, &plan), plan, publishing }))
     }
 
     /// Runs a script on the server of this tag. All keys must carry `{tag}`. Never sent twice, unless a server of a
@@ -90,16 +95,17 @@ impl Redis {
         self.call(at, Request::Command(command), deadline).await
     }
 
-    /// To all who are subscribed at that moment; nobody learns of it later.
+    /// To all who are subscribed at that moment. It is counted, so that who should have heard it learns that something
+    /// was said; what it was nobody learns later.
     pub async fn publish(
         &self,
         channel: &str,
         payload: &[u8],
         deadline: Duration,
     ) -> Result<(), CallError> {
-        let mut command = redis::cmd("PUBLISH");
-        command.arg(channel).arg(payload);
-        self.command(At::Home, &command, deadline).await.map(|_| ())
+        let (count, args) = (count_key(channel), publish_args(channel, payload));
+        let keys = [count.as_bytes()];
+        self.run_at_home(self.0.publishing, &keys, &args, deadline).await.map(|_| ())
     }
 
     /// Hears this channel until dropped, over any number of connections.

@@ -49,6 +49,11 @@ impl Epoch {
         Some(Self { now_ms: u64::try_from(now).ok()?, learns_until_ms: u64::try_from(until).ok()? })
     }
 
+    /// What the server's clock said.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.now_ms
+    }
+
     pub(crate) fn is_learning(&self) -> bool {
         self.now_ms < self.learns_until_ms
     }

@@ -8,8 +8,11 @@
 //! [`CallError::Unvetted`] and the link starts over. [`OnVetted`] is asked about each new connection while nobody uses
 //! it yet; there lost history is found.
 //!
-//! The user of the URL needs `+info +role +script|load +evalsha`, what the scripts do, `+publish`, `+subscribe`, `+ping`
-//! with access to the channels; `+select` for a database other than 0; in a cluster `+cluster|info`, `+cluster|slots` and `+asking`.
+//! Messages are numbered, so that a subscriber knows of those it did not hear ([`Heard::Gap`]).
+//!
+//! The user of the URL needs `+info +role +script|load +evalsha`, what the scripts do, `+publish`, `+subscribe`, `+get`
+//! and `+set`, with access to the channels and to keys that begin with a channel's name; `+select` for a database other
+//! than 0; in a cluster `+cluster|info`, `+cluster|slots` and `+asking`.
 
 mod address;
 mod backoff;
@@ -26,12 +29,14 @@ mod link;
 mod live;
 mod name;
 mod news;
+mod numbering;
 mod options;
 mod origin;
 mod ring;
 mod route;
 mod script;
 mod sentinel;
+mod server_time;
 mod slot;
 mod stats;
 mod subscription;

@@ -11,13 +11,8 @@ pub const BUS: &str = "tk:bus";
 /// Between the parts of a message. No text that a caller can choose holds it unescaped: parts are length-checked JSON strings.
 pub(crate) fn write(news: &News) -> String {
     let parts: Vec<String> = match news {
-        News::Recall { name, limit } => {
-            let (kind, width) = shape(limit);
-            let mut parts = vec!["recall".to_owned()];
-            parts.extend(scope(&name.scope));
-            parts.extend([name.identifier.to_string(), kind.to_owned(), width.to_string()]);
-            parts
-        }
+        News::Recall { name, limit } => cell("recall", name, limit),
+        News::Lost { name, limit } => cell("lost", name, limit),
         News::Reset { scope: of, identifier } => {
             let mut parts = vec!["reset".to_owned()];
             parts.extend(scope(of));
@@ -36,10 +31,12 @@ pub(crate) fn read(message: &[u8]) -> Option<News> {
     let parts: Vec<String> = text.split('\n').map(unescape).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     match parts[..] {
-        ["recall", tenant, owner, space, identifier, kind, width] => {
+        [what @ ("recall" | "lost"), tenant, owner, space, identifier, kind, width] => {
             let scope = Arc::new(read_scope(tenant, owner, space));
-            let limit = read_limit(kind, width)?;
-            Some(News::Recall { name: Arc::new(CellName::new(&scope, identifier)), limit })
+            let (name, limit) = (CellName::new(&scope, identifier), read_limit(kind, width)?);
+            let name = Arc::new(name);
+            let recall = what == "recall";
+            Some(if recall { News::Recall { name, limit } } else { News::Lost { name, limit } })
         }
         ["reset", tenant, owner, space] => Some(News::Reset {
             scope: Arc::new(read_scope(tenant, owner, space)),
@@ -52,6 +49,14 @@ pub(crate) fn read(message: &[u8]) -> Option<News> {
         ["changed"] => Some(News::Changed),
         _ => None,
     }
+}
+
+fn cell(what: &str, name: &CellName, limit: &Limit) -> Vec<String> {
+    let (kind, width) = shape(limit);
+    let mut parts = vec![what.to_owned()];
+    parts.extend(scope(&name.scope));
+    parts.extend([name.identifier.to_string(), kind.to_owned(), width.to_string()]);
+    parts
 }
 
 fn scope(scope: &Scope) -> [String; 3] {
@@ -102,8 +107,10 @@ mod tests {
                 Width::from_millis(1_000).unwrap(),
                 None,
             );
+            let name = Arc::new(CellName::new(&scope, text));
             let all = [
-                News::Recall { name: Arc::new(CellName::new(&scope, text)), limit },
+                News::Recall { name: Arc::clone(&name), limit },
+                News::Lost { name, limit },
                 News::Reset { scope: Arc::clone(&scope), identifier: Some(text.into()) },
                 News::Reset { scope, identifier: None },
                 News::Changed,

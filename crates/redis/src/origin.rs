@@ -6,16 +6,19 @@ use std::time::Duration;
 
 use redis::{Value, cmd};
 use tokio::runtime::Handle;
-use tollkeeper_core::{Boot, Take, Taken};
+use tokio::time::timeout;
+use tollkeeper_core::{Boot, Millis, Take, Taken};
 use tollkeeper_decide::{Asking, CellName, History, Missed, News, Origin, Scope};
 
 use crate::client::Redis;
+use crate::clock::now;
 use crate::epoch::{self, Epoch};
 use crate::error::CallError;
 use crate::name::{record_pattern, written};
 use crate::news::{self, BUS};
 use crate::options::Options;
 use crate::script::{Arg, ScriptId};
+use crate::server_time::ServerTimes;
 use crate::subscription::{Heard, Subscription};
 use crate::tags::{At, HOME, TAGS};
 use crate::take::TakeCall;
@@ -52,6 +55,10 @@ const ALIVE_MS: u64 = 5_000;
 /// Patience where no request waits.
 pub(crate) const AT_LEISURE: Duration = Duration::from_millis(250);
 
+/// What must be said is said until it was taken in: so often at most, with a pause between.
+const SAID_TIMES_MAX: u32 = 8;
+const SAY_AGAIN: Duration = Duration::from_millis(250);
+
 /// Keys that one step of a walk looks at.
 const SCAN_COUNT: u32 = 5_000;
 
@@ -67,6 +74,7 @@ struct Inner {
     probed: AtomicU16,
     /// The last probe was refused.
     refused: AtomicBool,
+    times: ServerTimes,
     runtime: Handle,
 }
 
@@ -94,6 +102,7 @@ impl RedisOrigin {
             places: RwLock::default(),
             probed: AtomicU16::new(0),
             refused: AtomicBool::new(false),
+            times: ServerTimes::default(),
             runtime: runtime.clone(),
         }));
         origin.0.look();
@@ -120,6 +129,11 @@ impl RedisOrigin {
             }
         }
         true
+    }
+
+    /// What the clock of a server says by now, of those in [`Redis::servers`]; nothing where it was not heard lately.
+    pub fn time_of(&self, server: usize) -> Option<Millis> {
+        self.0.times.read(server)
     }
 
     /// What other nodes say.
@@ -215,9 +229,11 @@ impl Inner {
 
     async fn probe(&self, server: usize) -> Result<History, Missed> {
         let tag = self.some_tag(server).ok_or(Missed::Away)?;
+        let began = now();
         let asked = Epoch::ask(&self.redis, tag).await;
         self.tell_refusal(asked.as_ref().err());
         let epoch = asked.map_err(|error| missed(&error))?;
+        self.times.note(server, epoch.now_ms(), began);
         if epoch.is_new() {
             // Everything is gone, not this one key: all tags learn at once.
             let tags: Vec<u16> = self.with_places(|places| {
@@ -250,6 +266,17 @@ impl Inner {
         match value.map_err(|error| missed(&error))? {
             Value::Int(nodes) => Ok(u64::try_from(nodes).unwrap_or(1).max(1)),
             _ => Err(Missed::Silent),
+        }
+    }
+
+    /// Tells all nodes, at most so many times until a server has taken it in.
+    async fn say(&self, message: &str, times: u32) {
+        for said in 1..=times {
+            let published = self.redis.publish(BUS, message.as_bytes(), AT_LEISURE).await;
+            if published.is_ok() || said == times {
+                return;
+            }
+            let _ = timeout(SAY_AGAIN, std::future::pending::<()>()).await;
         }
     }
 
@@ -346,9 +373,13 @@ impl Origin for RedisOrigin {
 
     fn announce(&self, news: &News) {
         let (inner, message) = (Arc::clone(&self.0), news::write(news));
-        self.0.runtime.spawn(async move {
-            let _ = inner.redis.publish(BUS, message.as_bytes(), AT_LEISURE).await;
-        });
+        let times = match news {
+            // A moment later it is too late for them.
+            News::Recall { .. } | News::Lost { .. } => 1,
+            // Heard twice they do no harm; not said, nobody could miss them.
+            News::Reset { .. } | News::Changed => SAID_TIMES_MAX,
+        };
+        self.0.runtime.spawn(async move { inner.say(&message, times).await });
     }
 
     fn reset(&self, scope: &Arc<Scope>, identifier: Option<&str>) -> Asking<u64> {

@@ -1,4 +1,5 @@
-//! A channel heard over any number of connections. What was published in between is lost, and said to be.
+//! A channel heard over any number of connections. What was published in between is lost, and said to be; so is a message
+//! that got lost on a connection that stayed whole.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,14 +14,15 @@ use crate::address::Address;
 use crate::backoff::Backoff;
 use crate::client::Redis;
 use crate::dialer::Dialled;
+use crate::numbering::Numbers;
 use crate::task::Task;
 use crate::trouble::Trouble;
 
 /// Messages that wait for their reader. One that is slower loses some and hears of a gap; it polls then anyway.
 const WAITING_MAX: usize = 1024;
 
-/// Shows that the connection still lives, and whether the home server is another one by now.
-const PING_EVERY: Duration = Duration::from_secs(1);
+/// Shows that the connection still lives, whether a message is missing, and whether the home server is another one by now.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 pub struct Subscription {
     messages: mpsc::Receiver<Vec<u8>>,
@@ -109,25 +111,34 @@ async fn hear(
 ) -> Result<(), Trouble> {
     let plan = redis.plan();
     let patience = plan.options.vetting_deadline;
-    let silent = || Trouble::Silent(patience.as_millis());
-    let (to, missed) = (sender.clone(), gap.clone());
+    let numbers = Arc::new(Numbers::default());
+    let (to, missed, counting) = (sender.clone(), gap.clone(), Arc::clone(&numbers));
     let pass_on = move |info: PushInfo| {
-        if let Some(payload) = payload(info)
-            && to.try_send(payload).is_err()
-        {
+        let Some(payload) = payload(info) else { return };
+        let (message, whole) = counting.hear(payload);
+        // Before the message that shows it.
+        if !whole {
+            missed.tell();
+        }
+        if to.try_send(message).is_err() {
             missed.tell();
         }
     };
     let Dialled { mut connection, mut driver } = plan.dialer.dial_to_hear(home, pass_on).await?;
-    timeout(patience, connection.subscribe(channel)).await.map_err(|_| silent())??;
+    let subscribed = timeout(patience, connection.subscribe(channel)).await;
+    subscribed.map_err(|_| Trouble::Silent(patience.as_millis()))??;
+    // From here on messages have numbers to go by. What came before is in the gap that every connection begins with.
+    numbers.agree(&mut connection, channel, patience).await?;
     backoff.worked();
     gap.tell();
-    let ping = redis::cmd("PING");
     loop {
-        if timeout(PING_EVERY, driver.ended()).await.is_ok() {
+        if timeout(LOOK_EVERY, driver.ended()).await.is_ok() {
             return Err(Trouble::Unreachable("it closed the connection".into()));
         }
-        timeout(patience, connection.send_packed_command(&ping)).await.map_err(|_| silent())??;
+        if !numbers.agree(&mut connection, channel, patience).await? {
+            tracing::debug!(server = %home, channel, "a message is missing");
+            gap.tell();
+        }
         if redis.home().and_then(|link| link.address()).as_ref() != Some(home) {
             return Ok(());
         }

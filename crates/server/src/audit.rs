@@ -145,9 +145,20 @@ impl Auditor {
             cache: facts.cache,
             latency_ns,
         });
-        if self.audit.keeps(facts.decision, moment.request_id.as_str()) {
+        if self.keeps(facts.decision, moment.request_id) {
             self.audit.note(self.row(moment, facts, latency_ns));
         }
+    }
+
+    /// Whether [`Self::keep`] is to follow. For who would have to gather what a row needs, and notes no sums.
+    pub fn keeps(&self, decision: Decision, request_id: RequestId) -> bool {
+        self.audit.keeps(decision, request_id.as_str())
+    }
+
+    /// A row that [`Self::keeps`] asked for.
+    pub fn keep(&self, moment: Moment, facts: &Facts<'_>) {
+        let latency_ns = Stamp::now().nanos_since(moment.start);
+        self.audit.note(self.row(moment, facts, latency_ns));
     }
 
     /// Decisions that are in no sum.
@@ -307,7 +318,7 @@ fn without_query(path: &str) -> &str {
 }
 
 /// Without the key, should somebody have put it there, without what no database stores, and not too long.
-fn cleaned(text: &str, key_text: Option<&str>) -> Box<str> {
+pub fn cleaned(text: &str, key_text: Option<&str>) -> Box<str> {
     let mut struck = match key_text.filter(|key| !key.is_empty() && text.contains(*key)) {
         Some(key) => text.replace(key, STRUCK),
         None => text.to_owned(),

@@ -46,6 +46,11 @@ impl Clock {
         move || Millis(u64::try_from(Stamp::now().millis() + offset_ms).unwrap_or(0))
     }
 
+    /// What the system's clock says, right or wrong. For telling that it is wrong; nothing is decided by it.
+    pub fn wall() -> Millis {
+        Millis(u64::try_from(wall_ms()).unwrap_or(0))
+    }
+
     /// What this clock would have said when the machine started, by its present difference to the machine's own.
     pub fn machine_start(&self) -> Millis {
         Millis(u64::try_from(self.offset_ms.load(Ordering::Relaxed)).unwrap_or(0))

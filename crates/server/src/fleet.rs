@@ -14,6 +14,7 @@ use tollkeeper_redis::{BusEvent, RedisOrigin};
 
 use crate::clock::Clock;
 use crate::settings::Settings;
+use crate::skew::{self, Skew};
 
 /// A start waits so long for Redis to be there and to have heard everybody; then it goes on without.
 const START_PATIENCE: Duration = Duration::from_secs(3);
@@ -57,6 +58,7 @@ pub async fn join(
         fleet.table().set_nodes(nodes);
     }
     backstage.spawn(Arc::clone(&fleet).keep());
+    backstage.spawn(skew::watch(origin.clone()));
     Some(Shared { fleet, origin, marks, changed: Arc::default() })
 }
 
@@ -89,6 +91,11 @@ impl Shared {
     /// What a checkpoint repeats of the leases that this node holds.
     pub fn leases(&self) -> Vec<LeaseLeft> {
         self.fleet.table().marks().into_iter().map(|mark| self.marks.left(mark)).collect()
+    }
+
+    /// How far the clock of this machine is from that of a server.
+    pub fn skew(&self, server: usize) -> Option<Skew> {
+        Skew::of(&self.origin, server)
     }
 
     /// Hears the other nodes for as long as this one lives.

@@ -26,7 +26,7 @@ use crate::clock::Stamp;
 use crate::http::{Call, Noted, Reply, key_text, note, warm};
 use crate::status::Refusal;
 use doors::{Doors, Entrance};
-use hold::Holds;
+use hold::{Held, Holds};
 
 /// Which proxy asks: what it calls the parts of the original request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,24 +80,34 @@ pub async fn check(dialect: Dialect, mut call: Call<'_>, start: Stamp) -> Reply 
     call.app.ledger.page().decisions.observe_ns(Stamp::now().nanos_since(start));
     match decided {
         Err(refusal) => verdict::refused(&call, refusal),
-        Ok(answer) if answer.made().passed() => {
-            match call.app.forward_auth.holds.wait(answer.made().delay_ms).await {
-                Ok(()) => verdict::passed(&answer),
-                Err(refusal) => verdict::refused(&call, refusal),
+        Ok((answer, place)) if answer.made().passed() => {
+            let delay_ms = answer.made().delay_ms;
+            if let Some(place) = place.filter(|_| delay_ms > 0) {
+                place.wait(delay_ms).await;
             }
+            verdict::passed(&answer)
         }
-        Ok(answer) => verdict::denied(&call, &answer),
+        Ok((answer, _)) => verdict::denied(&call, &answer),
     }
 }
 
 /// The life of a request up to its answer. Nothing comes between deciding and recording.
-async fn decide(dialect: Dialect, call: &mut Call<'_>) -> Result<Answer<Verified>, Refusal> {
+async fn decide<'a>(
+    dialect: Dialect,
+    call: &mut Call<'a>,
+) -> Result<(Answer<Verified>, Option<Held<'a>>), Refusal> {
     let key = credentials::key_of(call.headers)?;
     let original = dialect.original(call.headers)?;
     let entrance = call.app.forward_auth.doors.of(call.headers, call.now).await?;
     call.count(&entrance.caller)?;
     let hashed = key_text(call, key, entrance.caller.tenant.has_imports);
-    let ask = VerifyAsk { key: Some(hashed), ..ask(call.headers, &original, &entrance) };
+    let app = call.app;
+    let room = app.forward_auth.holds.room(&entrance.caller.tenant.id);
+    let ask = VerifyAsk {
+        key: Some(hashed),
+        waiting: Some(&room),
+        ..ask(call.headers, &original, &entrance)
+    };
     let warm = warm(call, &ask).await?;
     let decided = call.app.decider.verify(warm, call.now);
     let answer = call.app.ledger.record_verified(Kind::Check, decided);
@@ -109,7 +119,8 @@ async fn decide(dialect: Dialect, call: &mut Call<'_>) -> Result<Answer<Verified
         path: Some(&original.uri),
     };
     note(call, noted, &answer);
-    Ok(answer)
+    drop(ask);
+    Ok((answer, room.into_place()))
 }
 
 fn ask<'a>(
@@ -141,5 +152,6 @@ fn ask<'a>(
         bytes: 0,
         once: false,
         at: None,
+        waiting: None,
     }
 }

@@ -2,6 +2,7 @@
 
 mod app;
 mod archiving;
+mod aside;
 mod audit;
 mod banner;
 mod clock;
@@ -25,6 +26,7 @@ pub mod rules;
 mod run;
 pub mod settings;
 mod shared_cache;
+mod skew;
 mod status;
 mod upkeep;
 mod usage;

@@ -9,9 +9,10 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tollkeeper_core::RuleSet;
-use tollkeeper_decide::Decider;
+use tollkeeper_decide::{Decider, RuleBook};
 use tollkeeper_store::{Store, StoreError};
 
+use crate::aside::Aside;
 use crate::rules::read_stored;
 use crate::status::chain;
 
@@ -21,6 +22,10 @@ const POLL: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_secs(1);
 /// Whoever changed ten thousand rules waits so long for them; the change itself is done.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Between two looks whether the former rules are still in use, and how many: no request lives for a minute.
+const LOOK: Duration = Duration::from_millis(20);
+const LOOKS_MAX: usize = 3_000;
 
 /// A clone is a second handle on the same books.
 #[derive(Clone, Debug)]
@@ -37,6 +42,9 @@ struct Inner {
     seen: Mutex<HashMap<String, u64>>,
     turned: watch::Sender<u64>,
     failures: AtomicU64,
+    /// Where sets are compiled. Apart from changes, which may wait for the database for seconds.
+    loading: Aside,
+    changing: Aside,
 }
 
 // === impl RuleKeeper ===
@@ -51,6 +59,8 @@ impl RuleKeeper {
             seen: Mutex::default(),
             turned: watch::channel(0).0,
             failures: AtomicU64::new(0),
+            loading: Aside::new("rule-loads"),
+            changing: Aside::new("rule-changes"),
         }))
     }
 
@@ -75,6 +85,11 @@ impl RuleKeeper {
         let _ = timeout(PATIENCE, arrival).await;
     }
 
+    /// Where sets are checked and compared, so that ten thousand rules hold up nobody who asks for a verdict.
+    pub fn changing(&self) -> &Aside {
+        &self.0.changing
+    }
+
     /// Sets that could not be read, and loads that failed.
     pub fn failures(&self) -> u64 {
         self.0.failures.load(Ordering::Relaxed)
@@ -92,7 +107,7 @@ impl RuleKeeper {
                     let compared = self.0.compare().await;
                     self.0.told("rules could not be compared with the database", compared);
                 }
-                () = pause(), if failing => {}
+                () = pause(RETRY), if failing => {}
             }
             let loaded = self.0.load_due().await;
             failing = loaded.is_err();
@@ -136,17 +151,14 @@ impl Inner {
     async fn load(&self, tenant_id: &str) -> Result<(), StoreError> {
         let Some(stored) = self.store.rules_of(tenant_id).await? else { return Ok(()) };
         let (tenant, version, text) = (stored.tenant, stored.version, stored.text);
-        let compiled =
-            tokio::task::spawn_blocking(move || read_stored(&text).map(RuleSet::compile));
-        match compiled.await.unwrap_or_else(|error| Err(error.to_string())) {
-            Ok(set) => {
-                let decider = Arc::clone(&self.decider);
-                // Every limit of the set finds its counter, which takes a moment for thousands of them.
-                let swap = move || decider.rules().swap(&tenant, set, version);
-                if let Err(error) = tokio::task::spawn_blocking(swap).await {
-                    self.failed(tenant_id, version, &error.to_string());
-                }
-            }
+        let decider = Arc::clone(&self.decider);
+        let load = move || {
+            let set = RuleSet::compile(read_stored(&text)?);
+            Ok::<_, String>(decider.rules().swap(&tenant, set, version))
+        };
+        match self.loading.run(load).await.unwrap_or_else(|error| Err(error.to_string())) {
+            Ok(Some(former)) => retire(former, self.loading.clone()),
+            Ok(None) => {}
             Err(error) => self.failed(tenant_id, version, &error),
         }
         lock(&self.seen).insert(tenant_id.to_owned(), version);
@@ -171,9 +183,27 @@ impl Inner {
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "a database that is away comes back by itself")]
-async fn pause() {
-    tokio::time::sleep(RETRY).await;
+/// Requests that began under the former rules still look at them. Whoever lets go last has to free them, and that must be
+/// none of the threads that answer.
+fn retire(former: Arc<RuleBook>, aside: Aside) {
+    tokio::spawn(async move {
+        for _ in 0..LOOKS_MAX {
+            if Arc::strong_count(&former) == 1 {
+                break;
+            }
+            pause(LOOK).await;
+        }
+        // Where there is no thread to be had, this one frees it.
+        let _ = aside.run(move || drop(former)).await;
+    });
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "what is waited for comes by itself: a database, requests that end"
+)]
+async fn pause(how_long: Duration) {
+    tokio::time::sleep(how_long).await;
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -79,10 +79,6 @@ pub enum Refusal {
     DoorUnnamed,
     DoorAmbiguous(String),
     DoorUnknown(String),
-    /// So many answers are held back that this one cannot be.
-    TooManyHeld {
-        retry_after_s: u64,
-    },
     UnknownRoute(String),
     WrongMethod {
         allowed: &'static str,
@@ -115,9 +111,9 @@ impl Refusal {
     /// When to come back, where that is known.
     pub fn retry_after_s(&self) -> Option<u64> {
         match self {
-            Self::TenantLimited { retry_after_s }
-            | Self::ChangesLimited { retry_after_s }
-            | Self::TooManyHeld { retry_after_s } => Some(*retry_after_s),
+            Self::TenantLimited { retry_after_s } | Self::ChangesLimited { retry_after_s } => {
+                Some(*retry_after_s)
+            }
             Self::KeysFlooded => Some(1),
             _ => None,
         }
@@ -351,12 +347,6 @@ impl Refusal {
                 "gate/proxy/project_unknown",
                 "Forbidden",
                 format!("The proxy in front of this API asks for the project `{}`, which is not there. Whoever runs it has to correct `X-Tollkeeper-Project`.", shown(name)).into(),
-            ),
-            Self::TooManyHeld { .. } => row(
-                StatusCode::TOO_MANY_REQUESTS,
-                "gate/denied/too_many_waiting",
-                "Too Many Requests",
-                "The request would have to wait, and too many wait already. Come back when Retry-After says.".into(),
             ),
             Self::UnknownRoute(path) => row(
                 StatusCode::NOT_FOUND,

@@ -1,6 +1,8 @@
 //! Past months of the decision audit, as the archive takes them: found, read page by page, and removed once they are
 //! safe elsewhere. Tenants are read one after the other, since an archive is of the whole installation.
 
+mod packed;
+
 use sqlx::sqlite::SqliteSynchronous;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use tollkeeper_core::{Millis, Month};
@@ -25,9 +27,17 @@ const PARTITION: &str = "decision_audit_";
 /// Any number that nobody else locks by.
 const ARCHIVE_LOCK: &str = "SELECT pg_try_advisory_lock(8400207312)";
 
+/// The columns stand in the order of [`PastDecision`], which SQLite's are unpacked by.
+const ROWS: &str =
+    "SELECT tenant_id, at, request_id, decision, code, status, key_id, external_id, ip, method,
+        endpoint, path, rule, limit_name, count, retry_after_ms, node, region, latency_us, degraded
+    FROM decision_audit
+    WHERE tenant_id = $1 AND at >= $2 AND at < $3 AND (at, request_id) > ($4, $5)
+    ORDER BY at, request_id LIMIT $6";
+
 /// One row, as it is stored. Rows are ordered as the archive has them: by tenant, moment and request, which tell
 /// them apart.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::FromRow, serde::Deserialize)]
 pub struct PastDecision {
     pub tenant_id: String,
     pub at: i64,
@@ -241,17 +251,16 @@ async fn rows_of(
     after: Option<(i64, &str)>,
     limit: usize,
 ) -> Result<Vec<PastDecision>, StoreError> {
-    const ROWS: &str = "SELECT tenant_id, at, request_id, decision, code, status, key_id, external_id, ip, method,
-            endpoint, path, rule, limit_name, count, retry_after_ms, node, region, latency_us, degraded
-        FROM decision_audit
-        WHERE tenant_id = $1 AND at >= $2 AND at < $3 AND (at, request_id) > ($4, $5)
-        ORDER BY at, request_id LIMIT $6";
     let start = signed(month.start().0);
     let (at, request_id) = after.unwrap_or((start - 1, ""));
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     // The bounds leave the index to start at the position, and PostgreSQL to look into one partition only.
     let from_at = at.max(start);
-    from.all(ROWS, binds![tenant_id, from_at, month.end(), at, request_id, limit]).await
+    let binds = binds![tenant_id, from_at, month.end(), at, request_id, limit];
+    match from {
+        Each::Pg(_) => from.all(ROWS, binds).await,
+        Each::Lite(_) => packed::rows(from, binds).await,
+    }
 }
 
 fn lock_file(path: &std::path::Path) -> Result<Option<ArchiveLock>, Fault> {

@@ -1,4 +1,5 @@
 //! A TCP proxy that misbehaves when told to: slow, silent, gone, or losing what the server says.
+//! Of what passes through it knows nothing but how Redis frames a message of a channel.
 //! It runs in a thread of its own and ends with its owner.
 
 use std::io;
@@ -43,6 +44,8 @@ pub enum Fault {
         seed: u64,
         per_mille: u16,
     },
+    /// What is published gets lost, and nothing else: answers go on, and no connection ends.
+    SwallowMessages,
 }
 
 /// Dropping it closes everything.
@@ -148,6 +151,9 @@ async fn take_in(
         let Ok(read @ 1..) = from.read(&mut chunk).await else { return };
         chunk.truncate(read);
         let fault = *told.borrow();
+        if fault == Fault::SwallowMessages && way == Way::Replies {
+            swallow_messages(&mut chunk);
+        }
         let after = match fate(fault, way, &mut drawn) {
             Fate::After(delay) => delay,
             Fate::Lost => continue,
@@ -197,6 +203,29 @@ fn fate(fault: Fault, way: Way, drawn: &mut u64) -> Fate {
     }
 }
 
+/// Takes every whole message out of a chunk, as RESP3 frames it: `>3`, the word `message`, the channel, the text.
+fn swallow_messages(chunk: &mut Vec<u8>) {
+    const HEAD: &[u8] = b">3\r\n$7\r\nmessage\r\n";
+    let mut from = 0;
+    while let Some(found) = chunk[from..].windows(HEAD.len()).position(|part| part == HEAD) {
+        let begin = from + found;
+        let channel = bulk_end(chunk, begin + HEAD.len());
+        match channel.and_then(|text| bulk_end(chunk, text)) {
+            Some(end) => drop(chunk.drain(begin..end)),
+            None => from = begin + HEAD.len(),
+        }
+    }
+}
+
+/// Behind the text of so many bytes that begins here, if all of it is there.
+fn bulk_end(chunk: &[u8], at: usize) -> Option<usize> {
+    let rest = chunk.get(at..)?.strip_prefix(b"$")?;
+    let digits = rest.iter().position(|byte| *byte == b'\r')?;
+    let length: usize = std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()?;
+    let end = at + 1 + digits + 2 + length + 2;
+    (end <= chunk.len()).then_some(end)
+}
+
 /// The next draw of a sequence that is the same for the same seed (splitmix64).
 fn drawn_below(seed: u64, per_mille: u16, drawn: &mut u64) -> bool {
     *drawn += 1;
@@ -204,4 +233,21 @@ fn drawn_below(seed: u64, per_mille: u16, drawn: &mut u64) -> bool {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     (bits ^ (bits >> 31)) % 1000 < u64::from(per_mille)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_swallowed_and_all_else_passes() {
+        let message = b">3\r\n$7\r\nmessage\r\n$6\r\ntk:bus\r\n$4\r\n1\r\n2\r\n";
+        let greeting = b">3\r\n$9\r\nsubscribe\r\n$6\r\ntk:bus\r\n:1\r\n";
+        let mut chunk = [&b":1\r\n"[..], message, greeting, message, b"$1\r\n7\r\n"].concat();
+        swallow_messages(&mut chunk);
+        assert_eq!(chunk, [&b":1\r\n"[..], greeting, b"$1\r\n7\r\n"].concat());
+        let mut half = message[..35].to_vec();
+        swallow_messages(&mut half);
+        assert_eq!(half, message[..35]);
+    }
 }

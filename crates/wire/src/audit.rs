@@ -6,15 +6,18 @@ use crate::choice::choice;
 use crate::metadata::{METADATA, Metadata};
 use crate::page::{CURSOR_ABOUT, LIMIT_ABOUT, PAGE_CURSOR, PAGE_LIMIT, PAGE_SEARCH};
 use crate::part::Text;
+use crate::ratelimit::IDENTIFIER;
 use crate::reply::reply;
 use crate::request::request;
 use crate::schema::{Chars, Shape};
-use crate::spelling::{EXTERNAL_ID, ID};
+use crate::spelling::ID;
 use crate::verdict::COUNT;
 
 const NUMBER: Shape = Shape::Integer(COUNT);
 const WORD: Shape = Shape::Text(Chars { min: 1, max: 512 });
 const DECISION: Shape = Shape::Choice(Decision::WORDS);
+/// An identity, or what `ratelimit.*` counts: any text.
+const SUBJECT: Shape = Shape::Text(IDENTIFIER);
 const PATH: Shape = Shape::Text(Chars { min: 1, max: 4_096 });
 const ACTION: Shape = Shape::Text(Chars { min: 1, max: 128 });
 
@@ -38,7 +41,8 @@ request! {
         optional from "from": u64 = NUMBER, FROM_ABOUT;
         optional to "to": u64 = NUMBER, TO_ABOUT;
         optional key_id "keyId": Text<'a> = ID, "Decisions on this key.";
-        optional external_id "externalId": Text<'a> = EXTERNAL_ID, "Decisions on keys of this identity.";
+        optional external_id "externalId": Text<'a> = SUBJECT,
+            "Decisions on keys of this identity, and of `ratelimit.*` on this identifier.";
         optional decision "decision": Decision = DECISION, "How they ended.";
         optional path "path": Text<'a> = PATH, "Exactly this path; with `*` at its end, all that begin so.";
         optional text "text": Text<'a> = PAGE_SEARCH,
@@ -57,7 +61,7 @@ reply! {
         required code "code": Cow<'a, str> = WORD, "The verdict.";
         required status "status": u64 = NUMBER, "What a proxy sends its client for it.";
         optional key_id "keyId": Cow<'a, str> = ID, "The key.";
-        optional external_id "externalId": Cow<'a, str> = WORD, "The key's identity.";
+        optional external_id "externalId": Cow<'a, str> = WORD, "The key's identity, or the identifier of `ratelimit.*`.";
         optional ip "ip": Cow<'a, str> = WORD, "Address of the end user.";
         optional method "method": Cow<'a, str> = WORD, "Method of the end user's request.";
         optional endpoint "endpoint": Cow<'a, str> = WORD, "The pattern that its path matched.";

@@ -116,8 +116,8 @@ pub use schema::{Described, Shape};
 pub use stats::{QueryStatsRequest, StatsGrain, StatsLine};
 pub use stored_limit::{DefaultLimit, DefaultLimitReply, RatelimitReply, RatelimitRequest};
 pub use system::{
-    DatabaseKind, DatabaseStatus, Link, Mode, RedisServer, SetModeRequest, ShadowLine, StatusReply,
-    StatusRequest, TenantMode,
+    ClockStand, DatabaseKind, DatabaseStatus, Link, Mode, RedisServer, SetModeRequest, ShadowLine,
+    StatusReply, StatusRequest, TenantMode,
 };
 pub use tenants::{
     CreateTenantReply, CreateTenantRequest, ListTenantsRequest, Tenant, UpdateTenantRequest,

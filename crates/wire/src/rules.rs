@@ -1,6 +1,7 @@
 //! `rules.*`: which requests are limited how. A rule is described here and nowhere read by type: a set of them is checked
 //! as a whole against its description, so that everything wrong with it is told at once.
 
+mod cases;
 mod contradictions;
 mod fields;
 
@@ -15,6 +16,7 @@ use crate::request::request;
 use crate::schema::{Chars, Described, Field, Object, Shape, Spelling, Whole};
 use crate::verdict::COUNT;
 
+pub use cases::{RuleTestFile, pause_ms};
 pub use fields::{
     ACTIONS, LIMITS_MAX, MONTH, NAME, PRIORITY_DEFAULT, RULE_NAME, SCOPES, WINDOW_MS, window_ms,
 };
@@ -68,12 +70,12 @@ impl Described for ApplyRulesRequest {
     ]));
 }
 
-/// A file of rules, in YAML, TOML or JSON.
+/// A file of rules, in YAML, TOML or JSON, and of what they are expected to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RuleFile;
 
 impl Described for RuleFile {
-    const SHAPE: Shape = Shape::Object(&Object::of(&[RULES]));
+    const SHAPE: Shape = Shape::Object(&Object::of(&[RULES, cases::OPTIONAL_TESTS]));
 }
 
 choice! {

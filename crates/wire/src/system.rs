@@ -13,6 +13,7 @@ use crate::verdict::COUNT;
 const WORD: Shape = Shape::Text(Chars { min: 1, max: 512 });
 const MODE: Shape = Shape::Choice(Mode::WORDS);
 const LINK: Shape = Shape::Choice(Link::WORDS);
+const CLOCK: Shape = Shape::Choice(ClockStand::WORDS);
 const NUMBER: Shape = Shape::Integer(COUNT);
 
 /// More than any fleet has, and than are told apart.
@@ -38,6 +39,16 @@ choice! {
         Away = "away",
         /// It lost its history, and the nodes tell it theirs.
         Learning = "learning",
+    }
+}
+
+choice! {
+    /// This node's clock beside that of a server of Redis.
+    ClockStand {
+        /// By a second at most they differ.
+        Agrees = "agrees",
+        Ahead = "ahead",
+        Behind = "behind",
     }
 }
 
@@ -92,6 +103,8 @@ reply! {
         optional address "address": Cow<'a, str> = WORD, "Host and port, once known; for the operator only.";
         required connected "connected": bool = Shape::Flag, "Whether there is a connection.";
         required link "link": Link = LINK, "How it is doing.";
+        optional clock "clock": ClockStand = CLOCK, "How this node's clock stands to the server's; left out while the server's is not known.";
+        optional clock_skew_ms "clockSkewMs": u64 = NUMBER, "By how much they differ, in milliseconds.";
     }
 }
 

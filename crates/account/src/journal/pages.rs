@@ -5,17 +5,20 @@
 mod book;
 mod file;
 mod former;
+mod index;
+mod room;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tollkeeper_core::{Component, Millis, Minute, Usage, boot_text};
 
-use super::slot::{self, SLOT_WORDS, SlotName};
+use super::slot::{self, SlotName};
 use super::{BootId, JournalError};
 use book::{Book, Claim};
-use file::{PagesFile, Part};
+use file::PagesFile;
+use room::{Maker, Room};
 
 pub use former::Former;
 
@@ -39,7 +42,8 @@ pub const KEPT_MS: u64 = 600_000;
 #[derive(Debug)]
 pub struct Pages {
     boot: BootId,
-    parts: Box<[OnceLock<Part>]>,
+    room: Arc<Room>,
+    maker: Maker,
     book: Mutex<Book>,
     counts: Counts,
 }
@@ -49,7 +53,6 @@ pub struct Pages {
 struct Counts {
     overflowed: AtomicU64,
     lost: AtomicU64,
-    failures: AtomicU64,
 }
 
 /// For metrics.
@@ -81,12 +84,11 @@ impl Pages {
     pub(super) fn open(dir: &Path, boot: BootId) -> Result<(Self, Vec<Former>), JournalError> {
         let former = Former::read_all(dir)?;
         let file = PagesFile::create(dir, boot)?;
-        let parts: Box<[OnceLock<Part>]> = (0..PARTS_MAX).map(|_| OnceLock::new()).collect();
-        let _ = parts[0].set(file.part(0)?);
-        file::write_header(parts[0].get().map_or(&[], Part::words), boot);
-        let pages =
-            Self { boot, parts, book: Mutex::new(Book::new(file)), counts: Counts::default() };
-        Ok((pages, former))
+        let first = file.part(0)?;
+        file::write_header(first.words(), boot);
+        let room = Arc::new(Room::new(file, first, PARTS_MAX));
+        let (maker, book) = (Maker::start(&room), Mutex::new(Book::new()));
+        Ok((Self { boot, room, maker, book, counts: Counts::default() }, former))
     }
 
     /// Where this minute of this key is counted: found once a minute, and remembered by the key. `None` only where there
@@ -167,7 +169,7 @@ impl Pages {
             unkept: book.unkept(),
             overflowed: self.counts.overflowed.load(Ordering::Relaxed),
             lost: self.counts.lost.load(Ordering::Relaxed),
-            failures: self.counts.failures.load(Ordering::Relaxed),
+            failures: self.room.failures(),
         }
     }
 
@@ -184,29 +186,14 @@ impl Pages {
                 Claim::Found(at) => return Some(at),
                 Claim::Fresh(at) => {
                     slot::open(self.slot(at)?, &name);
-                    return Some(book.enter(at, name));
+                    let slot = book.enter(at, name);
+                    self.maker.want(book.parts_wanted());
+                    return Some(slot);
                 }
-                Claim::NeedsRoom(part) => self.grow(book, part)?,
+                Claim::NeedsRoom(part) => book.grown(!self.room.part(part)?.is_kept()),
                 Claim::NoRoom => return None,
             }
         }
-    }
-
-    /// A disk without room costs what a kill would lose, not the counts: they go on in plain memory.
-    fn grow(&self, book: &mut Book, part: usize) -> Option<()> {
-        let words = book.file().part(part).unwrap_or_else(|error| {
-            if self.counts.failures.fetch_add(1, Ordering::Relaxed) == 0 {
-                let source = std::error::Error::source(&error).map(ToString::to_string);
-                tracing::error!(
-                    "journal: {error}: {}. Usage is counted in memory and flushed, but a kill would lose what was not; \
-                     free space in the data directory",
-                    source.unwrap_or_default()
-                );
-            }
-            Part::in_memory()
-        });
-        book.grown(!words.is_kept());
-        self.parts.get(part)?.set(words).ok()
     }
 
     fn noted(&self, most: usize, wanted: impl Fn(&book::Cell, Usage) -> bool) -> Vec<Noted> {
@@ -229,10 +216,7 @@ impl Pages {
     }
 
     fn slot(&self, slot: u32) -> Option<&[AtomicU64]> {
-        let slot = usize::try_from(slot).ok()?;
-        let part = self.parts.get(slot / PART_SLOTS)?.get()?;
-        let from = slot % PART_SLOTS * SLOT_WORDS;
-        part.words().get(from..from + SLOT_WORDS)
+        self.room.slot(slot)
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {

@@ -1,6 +1,7 @@
 //! One slot of a page: which minute of which key it counts, sealed by a checksum that is written last, and four totals.
 //! Each total stands there twice, the second time below zero: what a dying process left between the two is seen, and so is
-//! a number that something else has changed.
+//! a number that something else has changed. A backup copies slots while others count in them, word by word from the front,
+//! so that there either of the two may be ahead.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +23,8 @@ pub(super) const TEXT_BYTES: usize = (SLOT_WORDS - TEXT) * 8;
 /// Above the checksum in the seal, so that no slot's seal is zero.
 const MARK: u64 = 0x544b_5553 << 32;
 
-/// Threads that may have died between a total and its mirror, each with one request.
+/// How far a total and its mirror may be apart: threads that died between the two, each with one request, or what a key was
+/// asked while a copy went from the one to the other, 32 bytes further.
 const TORN_REQUESTS_MAX: u64 = 1_024;
 /// The same for amounts: no single request has more.
 const TORN_AMOUNT_MAX: u64 = 1 << 40;
@@ -119,7 +121,8 @@ pub(super) fn read(slot: &[AtomicU64]) -> Usage {
     Usage { requests: total(0), denied: total(1), bytes: amount(2), credits: amount(3) }
 }
 
-/// What a dead process left. Of a total and its mirror the smaller one is what was surely answered.
+/// What a dead process left, or a copy caught of a living one. Of a total and its mirror the smaller one is what was surely
+/// asked, and neither is less than what was answered before the process died or the copy began.
 pub(super) fn left(words: &[u64; SLOT_WORDS]) -> Left {
     if words[SEAL] == 0 {
         return Left::Nothing;
@@ -128,7 +131,7 @@ pub(super) fn left(words: &[u64; SLOT_WORDS]) -> Left {
         SlotName::of_words(&words[NAME..]).filter(|_| words[SEAL] == seal_of(&words[NAME..]));
     let surely = |at: usize, torn_max: u64| {
         let (total, mirror) = (words[TOTALS + at], words[MIRRORS + at].wrapping_neg());
-        total.checked_sub(mirror).filter(|ahead| *ahead <= torn_max).map(|_| mirror)
+        (total.abs_diff(mirror) <= torn_max).then_some(total.min(mirror))
     };
     let totals = || {
         Some(Usage {
@@ -143,6 +146,10 @@ pub(super) fn left(words: &[u64; SLOT_WORDS]) -> Left {
         _ => Left::Damaged,
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::expect_used, reason = "a test fails by panicking")]
+mod copied;
 
 #[cfg(test)]
 #[allow(clippy::panic, reason = "a test fails by panicking")]

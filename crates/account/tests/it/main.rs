@@ -17,5 +17,6 @@ mod leases;
 mod ledger;
 mod node;
 mod pages;
+mod pages_copied;
 mod pages_cost;
 mod pages_faults;

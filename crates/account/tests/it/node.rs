@@ -200,6 +200,7 @@ impl Node {
             bytes: 0,
             once: false,
             at: None,
+            waiting: None,
         };
         let warm = self.runtime.block_on(self.decider.warm_key(&ask, NOW, &mut |_, _| ())).unwrap();
         self.decider.verify(warm, NOW)

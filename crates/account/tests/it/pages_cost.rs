@@ -1,8 +1,13 @@
 //! What counting usage costs: verification with and without it, in turns, in the same run. Prints; only a large loss fails.
 //! `cargo test --release --package tollkeeper-account --test it pages_cost -- --ignored --nocapture`
 
+use std::collections::HashMap;
+use std::fs::File;
 use std::hint::black_box;
+use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tollkeeper_account::{Kind, Ledger, Meter};
@@ -55,4 +60,85 @@ fn counting_usage_costs_little_of_a_verification() {
     );
     println!("one add: {:?}; one slot of a new key: {:?}", add / (EACH * 10), find / EACH);
     assert!(share > 0.8, "counting takes more than a fifth");
+}
+
+/// How long a request waits that needs a slot of its own, alone and beside a disk that is kept busy. All keys come at once as
+/// a minute begins, and in the first of all minutes nobody knows how many there will be. The same without any pages tells
+/// what is the machine's: whoever else runs on it.
+#[test]
+#[ignore = "measures; needs a release build"]
+fn how_long_a_slot_takes_at_the_most() {
+    let names: Vec<Arc<str>> = (0..KEYS).map(|number| format!("key_{number}").into()).collect();
+    for round in 0..3 {
+        let mut held = HashMap::new();
+        let plain = minutes(&names, |name, minute| {
+            *held.entry((Arc::clone(name), minute)).or_insert(0) += 1;
+        });
+        tell(&format!("round {round}, without pages"), plain);
+        for beside in [Beside::Nothing, Beside::Flushes] {
+            let dir = tempfile::tempdir().unwrap();
+            let Opened { pages, .. } = pages_in(dir.path());
+            let (project, over) = (Arc::from("api"), AtomicBool::new(false));
+            let took = std::thread::scope(|scope| {
+                if beside == Beside::Flushes {
+                    scope.spawn(|| keep_flushing(dir.path(), &over));
+                }
+                let took = minutes(&names, |name, minute| {
+                    let slot = pages.find(&project, name, minute).unwrap();
+                    pages.add(slot, Usage::request());
+                });
+                over.store(true, Ordering::Relaxed);
+                took
+            });
+            tell(&format!("round {round}, beside {beside:?}"), took);
+        }
+    }
+}
+
+const KEYS: usize = 10_000;
+const MINUTES: u64 = 20;
+/// The rest of a minute, in which room for the next is made.
+const REST: Duration = Duration::from_millis(300);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    Nothing,
+    Flushes,
+}
+
+/// How long each key took, minute by minute.
+fn minutes(names: &[Arc<str>], mut count: impl FnMut(&Arc<str>, Minute)) -> Vec<Vec<Duration>> {
+    let minute = |number: u64| {
+        let minute = Minute::of(NOW + number * 60_000);
+        let took = names.iter().map(|name| timed(1, |_| count(name, minute))).collect();
+        std::thread::sleep(REST);
+        took
+    };
+    (0..MINUTES).map(minute).collect()
+}
+
+#[allow(clippy::print_stdout, reason = "figures are what it is for")]
+fn tell(what: &str, mut took: Vec<Vec<Duration>>) {
+    let later = took.split_off(1).concat();
+    for (which, mut took) in [("first minute", took.concat()), ("later ones", later)] {
+        took.sort_unstable();
+        let at = |thousandths: usize| took[(took.len() - 1) * thousandths / 1_000];
+        let long = took.iter().filter(|took| **took > Duration::from_millis(1)).count();
+        println!(
+            "{what}, {which}: p50 {:?}, p99.9 {:?}, most {:?}; {long} of {} above 1 ms",
+            at(500),
+            at(999),
+            at(1_000),
+            took.len()
+        );
+    }
+}
+
+/// As a database on the same disk does.
+fn keep_flushing(dir: &Path, over: &AtomicBool) {
+    let mut file = File::create(dir.join("flushed")).unwrap();
+    while !over.load(Ordering::Relaxed) {
+        file.write_all(&[7; 65_536]).unwrap();
+        file.sync_data().unwrap();
+    }
 }

@@ -11,7 +11,7 @@ use crate::changes::{NOW, copy_of, files, open};
 use crate::full_disk::{limit_files_to, run_alone};
 use crate::pages::{Opened, count, left_after_a_kill, pages_in};
 
-const SLOT: usize = 256;
+pub(crate) const SLOT: usize = 256;
 const KEYS: usize = 4;
 const USED: Usage = Usage { requests: 4_000, denied: 0, bytes: 0, credits: 3 };
 
@@ -28,7 +28,7 @@ fn written() -> tempfile::TempDir {
     dir
 }
 
-fn page_file(dir: &Path) -> PathBuf {
+pub(crate) fn page_file(dir: &Path) -> PathBuf {
     let is_pages = |path: &PathBuf| {
         path.file_name().unwrap().to_string_lossy().starts_with("usage-")
             && path.extension().is_none()

@@ -1,15 +1,17 @@
 //! What a run does where nothing goes wrong.
 
+use serde_json::json;
 use tollkeeper_archive::{Outcome, Step, archive, list};
 use tollkeeper_core::Millis;
 
-use crate::world::{JULY, World, month, requests, rows};
+use crate::world::{JULY, World, month, requests, rows, sorted};
 
 on_both! {
     whole_past_months_move_and_later_ones_stay,
     a_second_run_does_nothing,
     only_one_process_archives_at_a_time,
     every_column_of_the_table_is_archived,
+    any_text_and_any_number_is_archived_as_it_was,
     nothing_to_archive_leaves_nothing_behind,
 }
 
@@ -74,6 +76,40 @@ async fn every_column_of_the_table_is_archived(world: World) {
     let line: serde_json::Value = serde_json::from_str(&lines[0]).unwrap();
     let archived = i64::try_from(line.as_object().unwrap().len()).unwrap();
     assert_eq!(archived, world.columns().await, "{line}");
+}
+
+async fn any_text_and_any_number_is_archived_as_it_was(world: World) {
+    let may = month("202605");
+    let mut odd: Vec<String> =
+        ["", "null", "0", "[1,\"2\"]", "a\"b\\c/d", "\u{1}\u{1f}\u{7f}\r\n\t", "\\u0000"]
+            .map(str::to_owned)
+            .to_vec();
+    odd.extend(["ä€😀\u{10ffff}\u{2028}\u{feff}".to_owned(), "long ".repeat(2_000)]);
+    // PostgreSQL stores everything but this.
+    if world.database.is_none() {
+        odd.push("before\0after".to_owned());
+    }
+    let numbers = [0, -1, i64::MIN, i64::MAX, (1 << 53) + 1, -(1 << 53) - 1];
+    let mut put = rows(may, u32::try_from(odd.len() * numbers.len()).unwrap());
+    for (n, row) in put.iter_mut().enumerate() {
+        let (text, number) = (&odd[n % odd.len()], numbers[n % numbers.len()]);
+        row.request_id = format!("{text}{n}");
+        (row.decision, row.node) = (text.clone(), text.clone());
+        (row.path, row.rule) = (Some(text.clone()), Some(text.clone()).filter(|_| n % 2 == 0));
+        (row.status, row.latency_us) = (number, number);
+        (row.count, row.retry_after_ms) = (Some(number), Some(number).filter(|_| n % 2 == 1));
+        row.degraded = n % 2 == 0;
+    }
+    world.put(&put).await;
+    let put = sorted(put);
+    assert_eq!(world.stored(may).await, put);
+    // What an archive gives back is compared with what the database gave; so the one above is enough, but for the lines.
+    assert_eq!(world.archive().await[0].rows, put.len() as u64);
+    for (line, row) in world.archived(may).await.iter().zip(&put) {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["requestId"], *row.request_id);
+        assert_eq!((&line["path"], &line["latencyUs"]), (&json!(row.path), &json!(row.latency_us)));
+    }
 }
 
 async fn nothing_to_archive_leaves_nothing_behind(world: World) {

@@ -3,7 +3,7 @@
 use tollkeeper_archive::{ArchiveError, Place, list};
 use tollkeeper_testkit::{BUCKET, S3Server};
 
-use crate::readers::read_with_pyarrow;
+use crate::readers::{Reader, read_with};
 use crate::world::{World, month, requests, rows};
 
 on_both! {
@@ -34,7 +34,7 @@ async fn months_move_into_a_bucket_and_come_back(mut world: World) {
     assert_eq!(left.status, 404);
     let copy = world.folder.path().join("copy.parquet");
     std::fs::write(&copy, object.body).unwrap();
-    read_with_pyarrow(&copy, all);
+    read_with(Reader::Pyarrow, &copy, all);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -26,7 +26,7 @@ pub(crate) struct Search {
     #[arg(long, value_name = "ID")]
     key: Option<String>,
 
-    /// Decisions on keys of this identity, by your own name for it
+    /// Decisions on keys of this identity, by your own name for it, and on limits of this identifier
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
 

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use serde_json::Value;
-use tollkeeper_client::wire::FieldError;
-use tollkeeper_client::wire::rules::RULES_BYTES_MAX;
-use tollkeeper_server::rules::check_file;
+use tollkeeper_client::wire::rules::{RULES_BYTES_MAX, RuleTestFile};
+use tollkeeper_client::wire::{Described, FieldError};
+use tollkeeper_server::rules::{CheckedRule, check_file};
 
+use super::cases::{self, Known};
 use super::located::{Broken, Located};
 use super::{json, toml, yaml};
 use crate::exit::Exit;
@@ -22,15 +23,47 @@ pub(super) enum Format {
     Json,
 }
 
-/// The rules of a good file.
+/// What a good file says.
 #[derive(Debug)]
 pub(super) struct RulesRead {
-    /// In the spelling in which they are stored.
-    pub(super) rules: Vec<Value>,
+    pub(super) checked: Vec<CheckedRule>,
     pub(super) notes: Vec<String>,
+    /// What the rules are expected to do. Whoever applies them has no use for it.
+    pub(super) tests: Vec<Value>,
 }
 
+/// Every fault of rules and tests, or the whole of it.
 pub(super) fn read(path: &Path, format: Option<Format>) -> Result<RulesRead, Failure> {
+    let (name, located) = located(path, format)?;
+    let tests = tests_of(&located.value);
+    let faults = match check_file(&located.value) {
+        Err(faults) => faults,
+        Ok(checked) => {
+            let faults = cases::faults(tests, &Known::of(&checked.rules));
+            if faults.is_empty() {
+                let tests = tests.to_vec();
+                return Ok(RulesRead { checked: checked.rules, notes: checked.notes, tests });
+            }
+            faults
+        }
+    };
+    Err(wrong(&name, faults, &located))
+}
+
+/// The tests of a file that holds nothing else, of these rules.
+pub(super) fn read_tests(path: &Path, rules: &[CheckedRule]) -> Result<Vec<Value>, Failure> {
+    let (name, located) = located(path, None)?;
+    let tests = tests_of(&located.value);
+    let mut faults = RuleTestFile::SHAPE.faults(&located.value);
+    faults.extend(cases::faults(tests, &Known::of(rules)));
+    if faults.is_empty() { Ok(tests.to_vec()) } else { Err(wrong(&name, faults, &located)) }
+}
+
+fn tests_of(file: &Value) -> &[Value] {
+    file.get("tests").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn located(path: &Path, format: Option<Format>) -> Result<(String, Located), Failure> {
     let name = if is_stdin(path) { "stdin".to_owned() } else { path.display().to_string() };
     let text = text(path, &name)?;
     let read = match format.unwrap_or_else(|| Format::of(path)) {
@@ -40,16 +73,15 @@ pub(super) fn read(path: &Path, format: Option<Format>) -> Result<RulesRead, Fai
     };
     let located =
         read.map_err(|Broken { line, message }| refused(&[format!("{name}:{line}: {message}")]))?;
-    match check_file(&located.value) {
-        Ok(checked) => {
-            let rules = checked.rules.into_iter().map(|rule| Value::Object(rule.text)).collect();
-            Ok(RulesRead { rules, notes: checked.notes })
-        }
-        Err(faults) => {
-            let told: Vec<_> = faults.iter().map(|fault| told(&name, fault, &located)).collect();
-            Err(refused(&told))
-        }
-    }
+    Ok((name, located))
+}
+
+fn wrong(name: &str, faults: Vec<FieldError>, located: &Located) -> Failure {
+    let tests = tests_of(&located.value);
+    let mut named: Vec<_> = faults.into_iter().map(|fault| cases::named(fault, tests)).collect();
+    named.sort_by_key(|fault| located.lines.of(&fault.location));
+    let told: Vec<_> = named.iter().map(|fault| told(name, fault, located)).collect();
+    refused(&told)
 }
 
 fn told(name: &str, fault: &FieldError, located: &Located) -> String {
@@ -91,6 +123,15 @@ fn text(path: &Path, name: &str) -> Result<String, Failure> {
         Err(error) => {
             Err(Failure::new(Exit::Settings, printable(&format!("cannot read {name}: {error}"))))
         }
+    }
+}
+
+// === impl RulesRead ===
+
+impl RulesRead {
+    /// In the spelling in which they are stored.
+    pub(super) fn into_texts(self) -> Vec<Value> {
+        self.checked.into_iter().map(|rule| Value::Object(rule.text)).collect()
     }
 }
 

@@ -88,7 +88,7 @@ pub(super) fn rule(found: &RuleReply) -> Result<(), Failure> {
 }
 
 /// Texts as they are, lists with commas, everything else as JSON.
-fn word(value: &Value) -> String {
+pub(super) fn word(value: &Value) -> String {
     match value {
         Value::String(text) => printable(text),
         Value::Array(list) if list.iter().all(Value::is_string) => {

@@ -1,5 +1,7 @@
 //! The audit from outside: every denial is found again, changes are told with before and after, and meddling shows.
 
+mod limits;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;

@@ -4,7 +4,9 @@ mod actions;
 mod bad_input;
 mod codes;
 mod commands;
+mod later;
 mod paths;
+mod refill;
 mod scopes;
 mod spending;
 

@@ -4,6 +4,7 @@ mod backup;
 mod config;
 mod drill;
 mod redis;
+mod under_load;
 
 use std::path::Path;
 

@@ -27,6 +27,7 @@ mod commands;
 mod many;
 pub(crate) mod nodes;
 mod refusals;
+mod tests;
 
 use std::ops::Deref;
 

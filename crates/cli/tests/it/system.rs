@@ -270,12 +270,16 @@ fn shadow_answers_as_memory_does_and_tells_where_redis_would_have_refused() {
 fn status_and_metrics_tell_of_redis_being_there_and_being_away() {
     let mut pair = Pair::with(&[]);
     let mut clients = pair.clients();
-    let there = json!([{"address": pair.redis.address(), "connected": true, "link": "up"}]);
+    let there = json!({
+        "address": pair.redis.address(), "connected": true, "link": "up", "clock": "agrees",
+    });
     eventually("both nodes know of each other", || {
         clients.iter_mut().all(|client| status(client)["peers"] == 1)
     });
-    let seen = status(&mut clients[0]);
-    assert_eq!((&seen["redis"], &seen["degraded"]), (&there, &json!(false)), "{seen}");
+    let mut seen = status(&mut clients[0]);
+    let skew = seen["redis"][0].as_object_mut().and_then(|one| one.remove("clockSkewMs"));
+    assert!(skew.and_then(|skew| skew.as_u64()).expect("a number") < 1_000, "{seen}");
+    assert_eq!((&seen["redis"], &seen["degraded"]), (&json!([there]), &json!(false)), "{seen}");
     assert_eq!(seen["database"], json!({"kind": "postgres", "answers": true}));
     assert_eq!(let_through(&mut clients[..1], "ann", 100, 10), 10);
     let client = &mut clients[0];
@@ -334,7 +338,11 @@ fn the_mode_command_changes_the_mode_and_the_status_command_shows_it() {
         env!("CARGO_PKG_VERSION")
     );
     assert!(lines[0].starts_with(&first), "{status}");
-    assert_eq!(lines[1], format!("redis={} connected=true link=up", pair.redis.address()));
+    let redis = format!(
+        "redis={} connected=true link=up clock=agrees clock_skew_ms=",
+        pair.redis.address()
+    );
+    assert!(lines[1].starts_with(&redis), "{status}");
     assert_eq!(lines[2], format!("tenant={id} mode=memory"));
     let whole: Value = serde_json::from_str(&shown(&["status", "--json"])).expect("JSON");
     assert_eq!((&whole["mode"], &whole["rollback"]), (&json!("shadow"), &json!(true)));

@@ -27,6 +27,18 @@ pub enum Unmet {
     NotReached(Arc<str>),
 }
 
+/// What a limit of a rule says to a request, in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// The request fails on it.
+    pub denies: bool,
+    pub admitted: bool,
+    /// Not zero where it is this rule that makes the request wait.
+    pub delay_ms: u64,
+    pub left: u64,
+    pub all: u64,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
     /// The rule needs it and the request does not give it.
@@ -93,6 +105,22 @@ fn one_of<O, G>(
     }
     let given = given.ok_or(Mismatch::Absent)?;
     own.iter().find(|one| meets(one, &given)).map(Some).ok_or(Mismatch::Other)
+}
+
+// === impl Said ===
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.denies, self.admitted) {
+            (true, _) => f.write_str("has no room for the request")?,
+            (false, false) => f.write_str("has no room, but only watches")?,
+            (false, true) if self.delay_ms > 0 => {
+                write!(f, "makes the request wait {} ms", self.delay_ms)?;
+            }
+            (false, true) => f.write_str("has room")?,
+        }
+        write!(f, ": {} of {} left", self.left, self.all)
+    }
 }
 
 // === impl Unmet ===

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{PathPattern, ScopeList};
-use crate::{Cidr, Limit, Sharing};
+use crate::{Cidr, Limit, Quota, Sharing, Width};
 
 #[derive(Clone, Debug)]
 pub struct Rule {
@@ -32,7 +32,17 @@ pub struct Rule {
 pub struct RuleLimit {
     /// Unique within its rule: as given, or the text of its window.
     pub name: Arc<str>,
+    /// As it is counted.
     pub limit: Limit,
+    /// As it is written, where that is something else: a bucket that is refilled at a rate of its own.
+    pub written: Option<Written>,
+}
+
+/// A limit and its window as people wrote them, and want to see them again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    pub quota: Quota,
+    pub width: Width,
 }
 
 /// What a rule does with the requests that it matches.
@@ -59,6 +69,15 @@ pub struct RuleResponse {
     pub retry_after_seconds: Option<u32>,
 }
 
+// === impl RuleLimit ===
+
+impl RuleLimit {
+    /// Counted as it is written.
+    pub fn new(name: impl Into<Arc<str>>, limit: Limit) -> Self {
+        Self { name: name.into(), limit, written: None }
+    }
+}
+
 // === impl Action ===
 
 impl Action {
@@ -70,6 +89,15 @@ impl Action {
             Self::LogOnly => "log_only",
             Self::Allow => "allow",
             Self::Block => "block",
+        }
+    }
+
+    /// What a rule that counts nothing says to a request.
+    pub fn said(self) -> Option<&'static str> {
+        match self {
+            Self::Block => Some("lets no such request pass"),
+            Self::Allow => Some("lets the request pass, and rules behind it are not asked"),
+            Self::Reject | Self::Throttle { .. } | Self::LogOnly => None,
         }
     }
 

@@ -17,6 +17,8 @@ pub type Asking<T> = Pin<Box<dyn Future<Output = Result<T, Missed>> + Send>>;
 pub enum News {
     /// Whoever holds units of this cell should give back what it does not need.
     Recall { name: Arc<CellName>, limit: Limit },
+    /// The record of this cell is not the one that somebody was heard in: whoever has spent of it should say so again.
+    Lost { name: Arc<CellName>, limit: Limit },
     /// The counters of one identifier, or of a whole scope, were set back.
     Reset { scope: Arc<Scope>, identifier: Option<Box<str>> },
     /// Something that verdicts depend on was changed in the database.

@@ -137,6 +137,12 @@ impl Fleet {
                     self.dispatch(errand);
                 }
             }
+            News::Lost { name, limit } => {
+                let key = hasher.scope(&name.scope).cell(&name.identifier, limit);
+                if let Some(errand) = self.table.assert_one(key) {
+                    self.dispatch(errand);
+                }
+            }
             News::Reset { scope, identifier } => self.forget(scope, identifier.as_deref()),
             News::Changed => {}
         }

@@ -82,6 +82,14 @@ pub struct Turn<W> {
     /// Others hold what this cell lacks: they should be asked for it.
     pub recall: bool,
     pub learning: bool,
+    /// The record is not the one that this node was heard in before: the others should say what they spent.
+    pub lost: bool,
+}
+
+impl<W> Default for Turn<W> {
+    fn default() -> Self {
+        Self { dealt: Vec::new(), next: None, recall: false, learning: false, lost: false }
+    }
 }
 
 type Shard<W> = HashMap<CellKey, LeaseCell<W>, BuildHasherDefault<Hashed>>;
@@ -135,7 +143,10 @@ impl<W> LeaseTable<W> {
         now: Millis,
     ) -> Near {
         let mut shard = lock(self.shard(ask.key));
-        if !shard.contains_key(&ask.key) && shard.len() >= self.room && !make_room(&mut shard, now)
+        if !shard.contains_key(&ask.key)
+            && shard.len() >= self.room
+            && !make_room(&mut shard, now)
+            && shard.len() >= self.room_for(ask)
         {
             drop(shard);
             return self.detached(ask, name(), link, now);
@@ -190,7 +201,7 @@ impl<W> LeaseTable<W> {
         sent: Millis,
         heard: Millis,
     ) -> Turn<W> {
-        let mut turn = Turn { dealt: Vec::new(), next: None, recall: false, learning: false };
+        let mut turn = Turn::default();
         if let Ok(taken) = answer {
             *lock(&self.sight) = Some(Sight { origin: taken.now, sent, heard });
             turn.learning = taken.stand == Stand::Learning;
@@ -204,7 +215,10 @@ impl<W> LeaseTable<W> {
         }
         let mut dealing: Dealing<W> = Vec::new();
         match answer {
-            Ok(taken) => cell.absorb(taken, sent, heard, &mut dealing),
+            Ok(taken) => {
+                turn.lost = cell.lacks_record(taken, heard);
+                cell.absorb(taken, sent, heard, &mut dealing);
+            }
             Err(_) => cell.miss(heard, &mut dealing),
         }
         match answer {

@@ -1,5 +1,6 @@
 //! What is asked about a request that a key, an identity or nobody in particular makes.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -29,6 +30,13 @@ pub struct VerifyAsk<'a> {
     pub once: bool,
     /// The moment that the key is judged for, where it is another one than now.
     pub at: Option<Millis>,
+    /// Where it waits if a rule wants it to; absent: whoever asks waits by itself.
+    pub waiting: Option<&'a dyn WaitingRoom>,
+}
+
+/// Where requests wait whose askers cannot. A place is asked for before anything is spent.
+pub trait WaitingRoom: Debug + Send + Sync {
+    fn has_place(&self) -> bool;
 }
 
 /// Which keys a caller may ask about.

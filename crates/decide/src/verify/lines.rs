@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tollkeeper_core::{Cost, Limit, Millis, Outcome, Sharing, Throttle};
+use tollkeeper_core::{Cost, Limit, Millis, Outcome, Sharing, Throttle, Written};
 
 use super::made::{Source, VerifiedLimit};
 use super::subject::Subject;
@@ -28,6 +28,8 @@ pub(super) struct Line {
     pub(super) scope: Arc<Scope>,
     pub(super) source: Source,
     pub(super) throttle: Option<Throttle>,
+    /// Where it is shown otherwise than it is counted.
+    pub(super) written: Option<Written>,
     pub(super) count: Option<Arc<LimitCount>>,
 }
 
@@ -86,6 +88,7 @@ impl Line {
             scope: Arc::clone(&loaded.scope),
             source: if loaded.of_identity { Source::Identity } else { Source::Key },
             throttle: None,
+            written: None,
             count: loaded.count.clone(),
         }
     }
@@ -103,6 +106,7 @@ impl Line {
             scope: Arc::clone(&tag.scope),
             source: Source::AdHoc,
             throttle: None,
+            written: None,
             count: None,
         }
     }
@@ -123,7 +127,7 @@ impl Line {
         at: Millis,
         dry: bool,
     ) -> (VerifiedLimit, u64) {
-        let Self { ask, id, name, auto_apply, source, throttle, count, .. } = self;
+        let Self { ask, id, name, auto_apply, source, throttle, written, count, .. } = self;
         let (outcome, delay_ms) = match throttle {
             // Who only looks is told what it would have to wait, as if it had spent.
             Some(throttle) if dry && outcome.admitted() => {
@@ -136,7 +140,17 @@ impl Line {
         // Who only looks waits for nothing.
         let delay_ms = if ask.cost == Cost::PEEK { 0 } else { delay_ms };
         let limit = ask.limit;
-        let line = VerifiedLimit { id, name, limit, auto_apply, outcome, degraded, source, count };
+        let line = VerifiedLimit {
+            id,
+            name,
+            limit,
+            written,
+            auto_apply,
+            outcome,
+            degraded,
+            source,
+            count,
+        };
         (line, delay_ms)
     }
 }

@@ -1,7 +1,7 @@
 //! Counters that are spent from together, with all that deciding on them needs.
 
 use smallvec::SmallVec;
-use tollkeeper_core::{Admission, Cost, Millis, Outcome};
+use tollkeeper_core::{Admission, Algorithm, Cost, Millis, Outcome, State};
 
 use super::lines::{Line, Lines};
 use crate::WarmError;
@@ -27,8 +27,8 @@ pub(super) enum Reserve {
     Spend,
     /// Something else may still refuse: units are set aside.
     Aside,
-    /// Nothing is going to be spent: what there is is only read.
-    Nothing,
+    /// Nothing is going to be spent: what there is is only read, and told as it will be so much later.
+    Nothing { ahead_ms: u64 },
 }
 
 // === impl Decider ===
@@ -46,7 +46,7 @@ impl Decider {
         if let Some(fleet) = self.fleet() {
             let mut routed: SmallVec<[Routed<'_>; 1]> = lines.iter().map(Line::routed).collect();
             sharing::carry(fleet, self.cells(), tenant_id, &routed, now).await;
-            if reserve == Reserve::Nothing {
+            if matches!(reserve, Reserve::Nothing { .. }) {
                 routed.iter_mut().for_each(|one| one.cell.cost = Cost::PEEK);
             } else {
                 compared = sharing::compared(fleet, tenant_id, &routed);
@@ -76,13 +76,21 @@ impl Decider {
         let Lot { lines, returned, shared, compared, reserve } = lot;
         let mut asks: SmallVec<[CellAsk; 1]> = lines.iter().map(|line| line.ask).collect();
         let looked: SmallVec<[usize; 4]> = match &shared {
-            Some(shared) if reserve == Reserve::Nothing => {
+            Some(shared) if matches!(reserve, Reserve::Nothing { .. }) => {
                 (0..asks.len()).filter(|place| shared.covers(*place)).collect()
             }
             _ => SmallVec::new(),
         };
         looked.iter().for_each(|place| asks[*place].cost = Cost::PEEK);
         let mut joint = self.settle_shared(shared, &asks, returned, now, condition);
+        if let (Reserve::Nothing { ahead_ms: ahead_ms @ 1.. }, false) = (reserve, looked.is_empty())
+        {
+            joint.at = joint.at + ahead_ms;
+            for place in &looked {
+                let outcome = &mut joint.settled.outcomes[*place];
+                *outcome = self.foreseen(&asks[*place], *outcome, joint.at);
+            }
+        }
         for place in looked {
             let outcome = &mut joint.settled.outcomes[place];
             *outcome = as_asked(*outcome, lines[place].ask.cost);
@@ -94,6 +102,20 @@ impl Decider {
             }
         }
         (lines, joint)
+    }
+
+    /// What a look at a shared limit will be at a later moment of the origin's clock, if nobody asks until then.
+    fn foreseen(&self, ask: &CellAsk, looked: Outcome, at: Millis) -> Outcome {
+        let known = self.fleet().and_then(|fleet| fleet.table().foresee(ask.key, &ask.limit, at));
+        known.unwrap_or_else(|| {
+            // Nothing is kept of a cell that the table has no room for; when it is whole again is known all the same.
+            let whole = match ask.limit.algorithm {
+                Algorithm::SlidingWindow(width) => looked.reset + width.millis(),
+                _ => looked.reset,
+            };
+            let fresh = || State::fresh(&ask.limit).probe(&ask.limit, Cost::PEEK, at);
+            if at >= whole { fresh() } else { looked }
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tollkeeper_core::{IdentityRecord, Limit, Millis, Outcome, Rule, Unmet, Verdict};
+use tollkeeper_core::{IdentityRecord, Limit, Millis, Outcome, Rule, Unmet, Verdict, Written};
 
 use crate::counts::LimitCount;
 use crate::loaded_key::{LoadedIdentity, LoadedKey};
@@ -39,7 +39,10 @@ pub struct Verified {
 pub struct VerifiedLimit {
     pub id: Arc<str>,
     pub name: Arc<str>,
+    /// As it was counted.
     pub limit: Limit,
+    /// As its rule writes it, where that is something else.
+    pub written: Option<Written>,
     pub auto_apply: bool,
     pub outcome: Outcome,
     pub degraded: bool,

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use tollkeeper_core::{
-    Action, Algorithm, Facts, IdentityQuota, Limit, Matched, Quota, Rule, RuleScope, Sharing,
-    Throttle, Width, Window, identifier,
+    Action, Algorithm, Facts, IdentityQuota, Limit, MET_LIMITS_MAX, Matched, Quota, Rule,
+    RuleScope, Sharing, Throttle, Width, Window, Written, identifier,
 };
 
 use super::lines::{Identifier, Line, Lines};
 use super::made::{OfRule, Reason, Source};
 use super::subject::Subject;
-use super::{Purpose, VerifyAsk};
+use super::{Purpose, VerifyAsk, WaitingRoom};
 use crate::cells::CellAsk;
 use crate::loaded_key::owner;
-use crate::rule_books::{RuleBook, RuleCell, RulePage};
+use crate::rule_books::{RuleBook, RuleCell, RulePage, Terms};
 use crate::{CellHasher, WarmError};
 
 /// What rules and quotas add to a request.
@@ -33,10 +33,6 @@ const SECOND_MS: u64 = 1_000;
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 86_400_000;
-
-/// Limits that one request can meet, at most: they are locked and settled together, which nobody else may wait long for.
-/// Ten limits of each of the rules that any sensible set has for one request.
-pub(super) const LIMITS_MAX: usize = 256;
 
 pub(super) fn rule(
     book: Option<&RuleBook>,
@@ -62,8 +58,8 @@ pub(super) fn rule(
                 Action::Allow => {}
                 _ => ruled.add(book.page(one.place), one, &facts, ask, &mut own),
             }
-            if ruled.lines.len() + ruled.watching.len() > LIMITS_MAX {
-                return Err(WarmError::TooManyLimits { most: LIMITS_MAX });
+            if ruled.lines.len() + ruled.watching.len() > MET_LIMITS_MAX {
+                return Err(WarmError::TooManyLimits { most: MET_LIMITS_MAX });
             }
         }
     }
@@ -92,14 +88,14 @@ impl Ruled {
         let text: Arc<str> = text.into();
         let shadow = matched.rule.action == Action::LogOnly;
         for cell in &page.cells {
-            let limit = own.limit_of(matched.rule, cell.limit);
+            let terms = own.terms_of(matched.rule, cell.terms);
             let of_rule = OfRule {
                 rule: Arc::clone(matched.rule),
                 scope: Arc::clone(&page.scope),
                 identifier: Arc::clone(&text),
                 shadow,
             };
-            let line = line_of(cell, limit, of_rule, ask);
+            let line = line_of(cell, terms, of_rule, ask);
             if shadow {
                 self.watching.push(line);
             } else {
@@ -132,15 +128,21 @@ impl Ruled {
                 scope: Arc::clone(&tag.scope),
                 source: Source::Quota,
                 throttle: None,
+                written: None,
                 count: None,
             });
         }
     }
 }
 
-fn line_of(cell: &RuleCell, limit: Limit, of: OfRule, ask: &VerifyAsk<'_>) -> Line {
+fn line_of(cell: &RuleCell, terms: Terms, of: OfRule, ask: &VerifyAsk<'_>) -> Line {
+    let Terms { limit, written } = terms;
     let throttle = match of.rule.action {
-        Action::Throttle { max_delay_ms } => Throttle::new(limit, max_delay_ms),
+        Action::Throttle { max_delay_ms } => {
+            // Who has nowhere to wait passes at once or is refused, and then is not counted.
+            let waits = ask.waiting.is_none_or(WaitingRoom::has_place);
+            Throttle::new(limit, if waits { max_delay_ms } else { 0 })
+        }
         _ => None,
     };
     let limit = throttle.map_or(limit, |throttle| throttle.enlarged());
@@ -155,6 +157,7 @@ fn line_of(cell: &RuleCell, limit: Limit, of: OfRule, ask: &VerifyAsk<'_>) -> Li
         scope: Arc::clone(&cell.tag.scope),
         source: Source::Rule(Box::new(of)),
         throttle,
+        written,
         count: Some(Arc::clone(&cell.count)),
     }
 }
@@ -189,24 +192,25 @@ impl Own {
     /// The limit of a rule of a tier under the identity's own quota, if it has one of that window. That is all there is of
     /// the quota where the rule counts by user; where it counts otherwise, or only watches, the quota is one budget of
     /// the owner all the same.
-    fn limit_of(&mut self, rule: &Rule, limit: Limit) -> Limit {
+    fn terms_of(&mut self, rule: &Rule, terms: Terms) -> Terms {
         if rule.tiers.is_empty() {
-            return limit;
+            return terms;
         }
-        let mut instead = limit;
-        let width = width_ms(&limit);
+        let mut instead = terms;
+        let width = terms.width_ms();
         let own = self.each();
         let place = own.iter().position(|(_, window, _)| Some(*window) == width);
         let given = place.and_then(|place| Some((place, own[place].0.and_then(Quota::new)?)));
         if let Some((place, quota)) = given {
             let by_user = rule.scope.as_slice() == [RuleScope::User];
             self.counted[place] |= by_user && rule.action != Action::LogOnly;
-            instead = requota(limit, quota);
+            instead = terms.under(quota);
         }
-        match (instead.algorithm, self.quota.burst.and_then(Quota::new)) {
-            (Algorithm::TokenBucket { width, .. }, Some(burst)) => {
-                Limit::token_bucket(instead.quota, width, Some(burst))
-            }
+        match (instead.limit.algorithm, self.quota.burst.and_then(Quota::new)) {
+            (Algorithm::TokenBucket { width, .. }, Some(burst)) => Terms {
+                limit: Limit::token_bucket(instead.limit.quota, width, Some(burst)),
+                ..instead
+            },
             _ => instead,
         }
     }
@@ -233,26 +237,40 @@ impl Own {
     }
 }
 
-/// A log that would grow too long is counted by its nearest kin, as an override's is.
-fn requota(limit: Limit, quota: Quota) -> Limit {
-    match limit.algorithm {
-        Algorithm::SlidingLog(width) => limit.overridden(quota, width),
-        Algorithm::TokenBucket { width, capacity } => {
-            // A burst of the rule's own stays; one that was the quota follows it.
-            let burst = (capacity != limit.quota).then_some(capacity);
-            Limit::token_bucket(quota, width, burst)
-        }
-        algorithm => Limit { quota, algorithm },
-    }
-}
+// === impl Terms ===
 
-fn width_ms(limit: &Limit) -> Option<u64> {
-    match limit.algorithm {
-        Algorithm::FixedWindow(Window::Day) => Some(DAY_MS),
-        Algorithm::FixedWindow(Window::Month) => None,
-        Algorithm::FixedWindow(Window::Aligned(width))
-        | Algorithm::SlidingWindow(width)
-        | Algorithm::SlidingLog(width)
-        | Algorithm::TokenBucket { width, .. } => Some(width.millis()),
+impl Terms {
+    /// The same under another quota. A log that would grow too long is counted by its nearest kin, as an override's is;
+    /// a bucket's own rate of refill stays, and so does a burst, unless it was the quota and follows it.
+    fn under(self, quota: Quota) -> Self {
+        let Self { limit, written } = self;
+        let shown = written.map_or(limit.quota, |written| written.quota);
+        let limit = match (limit.algorithm, written) {
+            (Algorithm::SlidingLog(width), _) => limit.overridden(quota, width),
+            (Algorithm::TokenBucket { width, capacity }, written) => {
+                let capacity = if capacity == shown { quota } else { capacity };
+                // A quota of zero blocks, whatever flows back.
+                let refilled = written.is_some() && quota.get() > 0;
+                let tokens = if refilled { limit.quota } else { quota };
+                Limit::token_bucket(tokens, width, Some(capacity))
+            }
+            (algorithm, _) => Limit { quota, algorithm },
+        };
+        Self { limit, written: written.map(|written| Written { quota, ..written }) }
+    }
+
+    /// The window that the rule names.
+    fn width_ms(&self) -> Option<u64> {
+        if let Some(written) = self.written {
+            return Some(written.width.millis());
+        }
+        match self.limit.algorithm {
+            Algorithm::FixedWindow(Window::Day) => Some(DAY_MS),
+            Algorithm::FixedWindow(Window::Month) => None,
+            Algorithm::FixedWindow(Window::Aligned(width))
+            | Algorithm::SlidingWindow(width)
+            | Algorithm::SlidingLog(width)
+            | Algorithm::TokenBucket { width, .. } => Some(width.millis()),
+        }
     }
 }

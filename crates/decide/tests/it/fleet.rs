@@ -6,10 +6,11 @@
     reason = "figures and failing seeds are for people to read"
 )]
 
+mod crowded;
 mod figures;
 mod rules;
 
-use tollkeeper_core::{Limit, Quota, Width};
+use tollkeeper_core::{Limit, Quota, Width, Window};
 use tollkeeper_testkit::fleet::{Plan, Story, run};
 
 /// As many as a test run has time for; `FLEET_SEEDS` and `FLEET_FROM` say others.
@@ -52,4 +53,28 @@ fn a_thousand_nodes_keep_one_limit() {
     let Story { found, .. } = run(plan);
     assert_eq!(found.over_units, 0, "{:?}", found.over);
     assert!(found.units * 2 > found.ideal, "{} of {}", found.units, found.ideal);
+}
+
+/// Most of the traffic is one node's; the others have spent some of the limit and hardly ask again.
+#[test]
+fn a_record_that_vanishes_is_told_at_once_by_nodes_that_do_not_ask() {
+    const LIMIT: u64 = 2_000;
+    let (quota, width) = (Quota::new(LIMIT).unwrap(), Width::from_millis(20_000).unwrap());
+    let fixed = Limit::fixed_window(quota, Window::Aligned(width));
+    for limit in [fixed, Limit::sliding_window(quota, width)] {
+        let (mut vanished, mut missed, mut over) = (0, 0, 0);
+        for seed in 0..40 {
+            let mut plan = Plan { seed, ..Plan::calm(8, limit, 400, 38_000) };
+            plan.traffic.skew_ppm = 800_000;
+            plan.faults.vanishes_ppm = 300;
+            let Story { found, plan } = run(plan);
+            assert_eq!(found.broken(&plan), None, "{seed}");
+            (vanished, missed, over) =
+                (vanished + found.vanished, missed + found.missed, over + found.over_units);
+        }
+        println!("{over} units over by {vanished} records lost, {missed} of them missed");
+        assert!(missed > vanished / 2, "{missed} of {vanished}");
+        // One lease for each node would be half a limit.
+        assert!(over <= vanished * LIMIT / 100, "{over} by {vanished}");
+    }
 }

@@ -130,6 +130,7 @@ pub(crate) fn ask<'a>(number: u8) -> VerifyAsk<'a> {
         bytes: 0,
         once: false,
         at: None,
+        waiting: None,
     }
 }
 

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use tollkeeper_core::{
     Action, Block, Cost, IdentityQuota, Limit, Millis, PathPattern, Quota, RequestPath, Rule,
-    RuleLimit, RuleScope, RuleSet, ScopeList, Sharing, Verdict, Width,
+    RuleLimit, RuleScope, RuleSet, ScopeList, Sharing, Verdict, Width, Written,
 };
-use tollkeeper_decide::{Purpose, Reach, Source, Told, Verified, VerifyAsk, WarmError};
+use tollkeeper_decide::{
+    Purpose, Reach, Source, Told, Verified, VerifyAsk, WaitingRoom, WarmError,
+};
 
 use crate::keys::{NOW, Node, ask, auto, identity, node};
 use crate::memory::tenant;
@@ -16,7 +18,7 @@ fn limit(quota: u64, width_ms: u64) -> Limit {
 }
 
 fn rule(name: &str, scope: RuleScope, limits: &[(&str, Limit)]) -> Rule {
-    let limit = |(name, limit): &(&str, Limit)| RuleLimit { name: (*name).into(), limit: *limit };
+    let limit = |(name, limit): &(&str, Limit)| RuleLimit::new(*name, *limit);
     Rule {
         name: name.into(),
         scope: ScopeList::from(scope),
@@ -193,6 +195,70 @@ async fn a_throttled_request_is_told_to_wait_longer_and_longer_and_then_refused(
     assert_eq!(delays, [0, 0, 500, 1_000, 1_500, 2_000]);
     assert_eq!((refused.verdict, refused.delay_ms), (Verdict::RateLimited, 0));
     assert_eq!(refused.rule.map(|rule| rule.name.to_string()), Some("slow".to_owned()));
+}
+
+/// With or without a place to wait in.
+#[derive(Debug)]
+struct Room(bool);
+
+impl WaitingRoom for Room {
+    fn has_place(&self) -> bool {
+        self.0
+    }
+}
+
+#[tokio::test]
+async fn who_has_nowhere_to_wait_is_refused_and_not_counted() {
+    let slow = Rule {
+        action: Action::Throttle { max_delay_ms: 2_000 },
+        ..rule("slow", RuleScope::Key, &[("1s", limit(2, 1_000))])
+    };
+    let node = node_with(vec![slow]);
+    node.add(2, |_| ());
+    let (some, none) = (Room(true), Room(false));
+    let within = |room| VerifyAsk { waiting: Some(room), ..ask(2) };
+    let mut seen = Vec::new();
+    for room in [&none, &some, &none, &some, &none, &none, &some] {
+        let made = node.verify(&within(room)).await;
+        seen.push((made.passed(), made.delay_ms));
+        if !made.passed() {
+            assert_eq!(made.rule.as_ref().map(|rule| &*rule.name), Some("slow"));
+            assert!(made.retry_after_ms(NOW).is_some_and(|ms| ms > 0), "{made:?}");
+        }
+    }
+    let expected =
+        [(true, 0), (true, 0), (false, 0), (true, 500), (false, 0), (false, 0), (true, 1_000)];
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn a_bucket_with_a_refill_of_its_own_is_shown_and_replaced_by_its_own_window() {
+    let terms = |quota, ms| (Quota::new(quota).unwrap(), Width::from_millis(ms).unwrap());
+    let ((tokens, second), (quota, minute)) = (terms(5, 1_000), terms(20, 60_000));
+    let refilled = RuleLimit {
+        written: Some(Written { quota, width: minute }),
+        ..RuleLimit::new("1m", Limit::token_bucket(tokens, second, Some(quota)))
+    };
+    let plan = Rule {
+        tiers: vec!["free".into()],
+        limits: vec![refilled],
+        ..rule("plan", RuleScope::User, &[])
+    };
+    let node = node_with(vec![plan]);
+    let mut owner = identity(Vec::new());
+    owner.quota =
+        IdentityQuota { per_second: Some(1_000), per_minute: Some(3), ..IdentityQuota::default() };
+    node.directory.add_identity(owner);
+    let made = node.verify(&of_user("user_2")).await;
+    let one = named(&made, "plan/1m");
+    assert_eq!(one.written.map(|written| (written.quota, written.width)), Some((quota, minute)));
+    assert_eq!((one.outcome.limit, one.outcome.remaining), (20, 19));
+    let made = node.verify(&of_user("user_1")).await;
+    let one = named(&made, "plan/1m");
+    assert_eq!(one.written.map(|written| written.quota.get()), Some(3), "by the minute");
+    assert_eq!((one.outcome.limit, one.outcome.remaining), (3, 2));
+    assert_eq!(one.limit.quota, tokens, "and is refilled as before");
+    assert!(made.limits.iter().any(|one| &*one.name == "quota_second"), "not by the second");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! What a server refuses, and that nothing was done then.
 
-use tollkeeper_redis::{At, CallError, Options, Refusal, ScriptId, Trouble, cmd};
+use tollkeeper_redis::{At, CallError, Heard, Options, Refusal, ScriptId, Trouble, cmd};
 use tollkeeper_testkit::RedisServer;
 
 use crate::{PATIENT, connected, count, echo, options, start, start_with, until};
@@ -27,12 +27,16 @@ async fn a_wrong_password_is_named_as_the_reason_and_the_right_one_works() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_user_with_the_documented_rights_can_work_and_no_more() {
     let server = RedisServer::start().unwrap();
-    let rights = "+info +role +script|load +evalsha +incr +publish +subscribe +ping";
+    let rights = "+info +role +script|load +evalsha +incr +get +set +publish +subscribe";
     let mut rule = vec!["ACL", "SETUSER", "tk", "on", ">pw", "~*", "&*"];
     rule.extend(rights.split(' '));
     assert_eq!(server.ask(&rule), "OK");
     let redis = connected(&with_login(&server, "tk:pw")).await;
     assert_eq!(count(&redis, 1, PATIENT).await, Ok(1));
+    let mut subscription = redis.subscribe("tk:bus");
+    assert_eq!(subscription.next().await, Heard::Gap);
+    redis.publish("tk:bus", b"hello", PATIENT).await.unwrap();
+    assert_eq!(subscription.next().await, Heard::Message(b"hello".to_vec()));
     let failed = redis.command(At::Home, &cmd("FLUSHALL"), PATIENT).await.unwrap_err();
     assert!(matches!(failed, CallError::Refused(Refusal::NoPermission(_))), "{failed:?}");
     assert!(!failed.maybe_applied());

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use tollkeeper_redis::{Heard, Subscription};
-use tollkeeper_testkit::RedisServer;
+use tollkeeper_testkit::{Fault, FaultProxy, RedisServer};
 
-use crate::{LIMIT, PATIENT, connected, until};
+use crate::{LIMIT, PATIENT, connected, now, until};
 
 async fn heard(subscription: &mut Subscription) -> Heard {
     timeout(LIMIT, subscription.next()).await.unwrap()
@@ -67,4 +67,85 @@ async fn a_reader_that_is_too_slow_hears_of_a_gap() {
         }
     }
     assert!(gaps > 0 && (1024..1100).contains(&messages), "{gaps} gaps, {messages} messages");
+}
+
+/// The publisher has its own way to the server; that of the subscriber loses messages and stays open.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_lost_on_a_connection_that_stays_whole_is_a_gap_within_two_seconds() {
+    let server = RedisServer::start().unwrap();
+    let proxy = FaultProxy::start(server.port()).unwrap();
+    let (publisher, hearer) =
+        (connected(&server.url()).await, connected(&format!("redis://{}", proxy.address())).await);
+    let mut subscription = hearer.subscribe("tk:bus");
+    assert_eq!(heard(&mut subscription).await, Heard::Gap);
+    let subscriber = server.ask(&["CLIENT", "LIST", "TYPE", "pubsub"]);
+    let id = subscriber.split_whitespace().next().unwrap().to_owned();
+    for round in 0..3_u8 {
+        publisher.publish("tk:bus", b"heard", PATIENT).await.unwrap();
+        assert_eq!(heard(&mut subscription).await, Heard::Message(b"heard".to_vec()));
+        proxy.set(Fault::SwallowMessages);
+        publisher.publish("tk:bus", b"lost", PATIENT).await.unwrap();
+        let lost = now();
+        if round == 1 {
+            // Also where another message shows it before anybody looks.
+            until("it is lost", async || lost.elapsed() > Duration::from_millis(50)).await;
+            proxy.set(Fault::Pass);
+            publisher.publish("tk:bus", b"next", PATIENT).await.unwrap();
+        }
+        assert_eq!(heard(&mut subscription).await, Heard::Gap);
+        assert!(lost.elapsed() < Duration::from_secs(2), "{:?}", lost.elapsed());
+        proxy.set(Fault::Pass);
+        if round == 1 {
+            assert_eq!(heard(&mut subscription).await, Heard::Message(b"next".to_vec()));
+        }
+    }
+    let still = server.ask(&["CLIENT", "LIST", "TYPE", "pubsub"]);
+    assert!(still.starts_with(&format!("{id} ")), "{still}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_traffic_is_taken_for_a_gap_and_a_wiped_server_is_one() {
+    let server = RedisServer::start().unwrap();
+    let redis = connected(&server.url()).await;
+    let mut subscription = redis.subscribe("tk:bus");
+    assert_eq!(heard(&mut subscription).await, Heard::Gap);
+    let (publisher, began) = (redis.clone(), now());
+    // Long enough for three looks at the count, all of them while messages are under way.
+    let publishing = tokio::spawn(async move {
+        let mut said = 0_u64;
+        while began.elapsed() < Duration::from_millis(3_500) {
+            publisher.publish("tk:bus", b"x", PATIENT).await.unwrap();
+            said += 1;
+        }
+        said
+    });
+    let mut got = 0_u64;
+    while let Ok(said) = timeout(Duration::from_secs(1), subscription.next()).await {
+        assert_eq!(said, Heard::Message(b"x".to_vec()), "after {got}");
+        got += 1;
+    }
+    assert_eq!(got, publishing.await.unwrap());
+    server.flushall();
+    assert_eq!(heard(&mut subscription).await, Heard::Gap);
+    // Once, not with every message and every look from then on.
+    redis.publish("tk:bus", b"after", PATIENT).await.unwrap();
+    assert_eq!(heard(&mut subscription).await, Heard::Message(b"after".to_vec()));
+    let more = timeout(Duration::from_millis(2_500), subscription.next()).await;
+    assert!(more.is_err(), "{more:?}");
+    let ttl: i64 = server.ask(&["PTTL", "tk:bus:{home}"]).parse().unwrap();
+    assert!(ttl > 0, "the count has an end");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_server_passes_messages_on_without_counting_them() {
+    let server = RedisServer::start().unwrap();
+    let redis = connected(&server.url()).await;
+    let mut subscription = redis.subscribe("tk:bus");
+    assert_eq!(heard(&mut subscription).await, Heard::Gap);
+    server.ask(&["CONFIG", "SET", "maxmemory", "1"]);
+    redis.publish("tk:bus", b"full", PATIENT).await.unwrap();
+    assert_eq!(heard(&mut subscription).await, Heard::Message(b"full".to_vec()));
+    server.ask(&["CONFIG", "SET", "maxmemory", "0"]);
+    redis.publish("tk:bus", b"not", PATIENT).await.unwrap();
+    assert_eq!(heard(&mut subscription).await, Heard::Message(b"not".to_vec()));
 }

@@ -27,7 +27,8 @@ async fn search(call: &mut Call<'_>) -> Result<Reply, Refusal> {
         from: request.from.map(Millis),
         to: request.to.map(Millis),
         key_id: owned(request.key_id.as_ref()),
-        external_id: owned(request.external_id.as_ref()),
+        // An identifier may be any text; rows are kept without what no database stores.
+        external_id: request.external_id.as_ref().map(|text| text.replace('\0', "")),
         decision: request.decision.map(decision),
         path: owned(request.path.as_ref()),
         text: owned(request.text.as_ref()),

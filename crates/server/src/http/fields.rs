@@ -1,8 +1,8 @@
 //! Header fields that tell a client where it stands: `X-RateLimit-*`, `Retry-After`, and the IETF draft's
 //! `RateLimit` and `RateLimit-Policy`. Each dialect of the draft is a writer of its own; today that is draft 11.
 
-use tollkeeper_core::{Algorithm, Limit, Millis, Outcome, Window};
-use tollkeeper_decide::LimitedOne;
+use tollkeeper_core::{Algorithm, Limit, Millis, Outcome, Window, Written};
+use tollkeeper_decide::{LimitedOne, VerifiedLimit};
 
 /// Where one limit stands, in the units that headers speak.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +25,17 @@ impl<'a> Standing<'a> {
     pub fn of(policy: &'a str, outcome: &'a Outcome, limit: &Limit, now: Millis) -> Self {
         let (quota, width_s) = (limit.quota.get(), width_s(limit.algorithm));
         Self { policy, outcome, quota, width_s, now }
+    }
+
+    /// With the limit and the window that its rule names, however it is counted.
+    pub fn verified(one: &'a VerifiedLimit, now: Millis) -> Self {
+        let counted = Self::of(&one.name, &one.outcome, &one.limit, now);
+        match one.written {
+            None => counted,
+            Some(Written { quota, width }) => {
+                Self { quota: quota.get(), width_s: whole_s(width.millis()), ..counted }
+            }
+        }
     }
 
     /// Whole seconds, rounded up, and only on a denial that time can heal.
@@ -65,6 +76,10 @@ fn width_s(algorithm: Algorithm) -> Option<u64> {
         Algorithm::FixedWindow(Window::Day) => 86_400_000,
         Algorithm::FixedWindow(Window::Month) => return None,
     };
+    whole_s(ms)
+}
+
+fn whole_s(ms: u64) -> Option<u64> {
     ms.is_multiple_of(1000).then_some(ms / 1000)
 }
 

@@ -99,6 +99,7 @@ async fn ask<'a>(
         purpose,
         once: false,
         at: None,
+        waiting: None,
     })
 }
 
@@ -133,8 +134,7 @@ pub fn stand(sheet: &mut Sheet, ruling: &Ruling<'_>, at: Millis) {
     let retry_after_s = ruling.retry_after_ms().map(|ms| ms.div_ceil(1_000).max(1));
     match ruling.tightest() {
         Some(tightest) => {
-            let standing = Standing::of(&tightest.name, &tightest.outcome, &tightest.limit, at);
-            sheet.standing_until(&standing, retry_after_s);
+            sheet.standing_until(&Standing::verified(tightest, at), retry_after_s);
         }
         None => sheet.retry_after(retry_after_s),
     }

@@ -27,6 +27,7 @@ use crate::net::Gauges;
 use crate::rollback::Rollback;
 use crate::rule_books::RuleKeeper;
 use crate::shared_cache::SharedCache;
+use crate::skew::Skew;
 use crate::usage::UsageReading;
 
 pub fn metrics(app: &App) -> Reply {
@@ -218,6 +219,10 @@ fn fleet(sheet: &mut Page<'_, '_>, shared: &Shared) -> fmt::Result {
         all.map(move |one| (one.word(), u64::from(one == mode)))
     })?;
     sheet.gauge("nodes", "Nodes of the fleet, this one included.", fleet.table().nodes())?;
+    if let Some(skew) = Skew::largest(&shared.origin) {
+        let help = "How far this machine's clock is ahead of Redis'; below 0: behind.";
+        sheet.seconds("clock_skew_seconds", help, skew.seconds())?;
+    }
     let leases = fleet.table().stats();
     sheet.gauge("leases", "Shared cells in the table.", leases.cells as u64)?;
     sheet.counter("lease_hits", "Asks decided from a lease at hand.", leases.near)?;
@@ -332,6 +337,11 @@ impl Page<'_, '_> {
     fn gauge(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
         let metric = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
         ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(metric)
+    }
+
+    fn seconds(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
+        let metric = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        ConstGauge::new(value).encode(metric)
     }
 
     fn gauges<I>(

@@ -5,11 +5,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use tollkeeper_account::Answer;
-use tollkeeper_decide::Verified;
+use tollkeeper_core::{Cost, Decision, Outcome};
+use tollkeeper_decide::{LimitAsk, Limited, Verified};
+use tollkeeper_wire::Code;
 
 use super::call::Call;
 use super::verify::code;
-use crate::audit::{Facts, LimitFacts, Moment, ending};
+use crate::audit::{Facts, LimitFacts, Moment, cleaned, ending};
 use crate::status::Ruling;
 
 /// What the front knows of the request.
@@ -32,7 +34,7 @@ pub fn note(call: &Call<'_>, noted: Noted<'_>, answer: &Answer<Verified>) {
     let code = code(made.verdict);
     let limit = ruling.tightest().map(|one| LimitFacts {
         name: &one.name,
-        count: one.outcome.limit - one.outcome.remaining.min(one.outcome.limit),
+        count: used(&one.outcome),
         retry_after_ms: one.outcome.retry_after_ms(answer.at()),
     });
     let facts = Facts {
@@ -52,6 +54,61 @@ pub fn note(call: &Call<'_>, noted: Noted<'_>, answer: &Answer<Verified>) {
         cache: call.timing.key_sight(),
         degraded: made.is_degraded(),
     };
-    let moment = Moment { request_id: call.id, now: call.now, start: call.start };
-    call.app.auditor.note(moment, &facts);
+    call.app.auditor.note(moment(call), &facts);
+}
+
+/// What `ratelimit.*` decided. It is in no sum of requests: who limits a request so has mostly had its key verified
+/// too, and counts of limits have their own place. So an allowed one that is not sampled costs one look at its id.
+pub fn note_limited(call: &Call<'_>, ask: &LimitAsk<'_>, answer: &Answer<Limited>) {
+    let decision = if answer.made().passed { Decision::Allowed } else { Decision::Throttled };
+    if !is_look(ask, decision) && call.app.auditor.keeps(decision, call.id) {
+        keep_limited(call, ask, answer);
+    }
+}
+
+/// Whoever spends nothing has had nothing decided. Should it ever be denied, that is kept all the same.
+fn is_look(ask: &LimitAsk<'_>, decision: Decision) -> bool {
+    decision == Decision::Allowed && ask.checks.iter().all(|check| check.cost == Cost::PEEK)
+}
+
+/// One row for the call, about the limit that stands most in its way. Whom it counts is the row's identity, so that a
+/// user is found by the same name whatever denied them.
+#[cold]
+fn keep_limited(call: &Call<'_>, ask: &LimitAsk<'_>, answer: &Answer<Limited>) {
+    let made = answer.made();
+    let Some((place, tightest)) = made.tightest() else { return };
+    let Some(check) = ask.checks.get(place) else { return };
+    let code = if made.passed { Code::Valid } else { Code::RateLimited };
+    let (decision, status) = ending(code);
+    let identifier = Arc::from(cleaned(check.identifier, None));
+    let facts = Facts {
+        tenant_id: &ask.caller.tenant.id,
+        decision,
+        code: code.as_str(),
+        status,
+        key_id: None,
+        external_id: Some(&identifier),
+        key_text: None,
+        ip: None,
+        method: None,
+        path: None,
+        endpoint: None,
+        rule: None,
+        limit: Some(LimitFacts {
+            name: check.namespace,
+            count: used(&tightest.outcome),
+            retry_after_ms: tightest.outcome.retry_after_ms(answer.at()),
+        }),
+        cache: None,
+        degraded: made.limits.iter().any(|one| one.degraded),
+    };
+    call.app.auditor.keep(moment(call), &facts);
+}
+
+fn used(outcome: &Outcome) -> u64 {
+    outcome.limit - outcome.remaining.min(outcome.limit)
+}
+
+fn moment(call: &Call<'_>) -> Moment {
+    Moment { request_id: call.id, now: call.now, start: call.start }
 }

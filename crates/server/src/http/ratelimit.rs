@@ -9,6 +9,7 @@ use tollkeeper_wire as wire;
 use super::call::Call;
 use super::fields::Standing;
 use super::idempotency::{self, Once};
+use super::noting::note_limited;
 use super::reply::{Reply, Sheet};
 use crate::status::Refusal;
 
@@ -19,6 +20,7 @@ pub async fn limit(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let warm = warm(call, &ask).await?;
     once(call, &ask, "/v2/ratelimit.limit", key, || {
         let answer = decide(call, Kind::Limit, warm);
+        note_limited(call, &ask, &answer);
         limit_reply(call, &request, &answer)
     })
 }
@@ -30,6 +32,7 @@ pub async fn multi_limit(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let warm = warm(call, &ask).await?;
     once(call, &ask, "/v2/ratelimit.multiLimit", key, || {
         let answer = decide(call, Kind::MultiLimit, warm);
+        note_limited(call, &ask, &answer);
         multi_limit_reply(call, &request, &answer)
     })
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use tollkeeper_store::{
-    RuleRow, RuleText, RulesApplied, Run, StoreError, Thing, Unlisted, Written,
+    RuleRow, RuleText, RulesApplied, Run, Store, StoreError, Thing, Unlisted, Written,
 };
 use tollkeeper_wire as wire;
 
@@ -33,13 +33,11 @@ pub async fn handle(which: RuleCall, call: &mut Call<'_>) -> Result<Reply, Refus
 async fn apply(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let caller = call.caller().await?;
     permit(&caller, "rules", "*", "apply")?;
-    let Apply { checked, prune, dry_run } = read(call).await?;
+    let Wanted { texts, notes, prune, dry_run } = read(call).await?;
     let author = Author::new(call, &caller);
     let unlisted = if prune { Unlisted::Delete } else { Unlisted::Keep };
     let run = if dry_run { Run::Dry } else { Run::Real };
-    let (rules, notes) = (checked.rules, checked.notes);
-    let done = desk::write(call, |store| async move {
-        let texts = rules.into_iter().map(text_of).collect();
+    let done = change(call, |store| async move {
         let done = store.apply_rules(author.by(), texts, unlisted, run).await?;
         let value = Told::new(done.value, notes);
         Ok::<_, StoreError>(Written { value, revision: done.revision })
@@ -54,11 +52,38 @@ struct Told {
     text: serde_json::Result<Box<RawValue>>,
 }
 
-async fn read(call: &Call<'_>) -> Result<Apply, Refusal> {
+/// What a body asks for, ready to be stored.
+struct Wanted {
+    texts: Vec<RuleText>,
+    notes: Vec<String>,
+    prune: bool,
+    dry_run: bool,
+}
+
+async fn read(call: &Call<'_>) -> Result<Wanted, Refusal> {
     let body = Bytes::copy_from_slice(call.body);
-    let read = call.app.backstage.spawn_blocking(move || read_apply(&body)).await;
-    let read = read.map_err(|error| Refusal::Unexpected(error.to_string()))?;
-    read.map_err(Refusal::Fields)
+    let read = move || {
+        let Apply { checked, prune, dry_run } = read_apply(&body)?;
+        let texts = checked.rules.into_iter().map(text_of).collect();
+        Ok::<_, Vec<wire::FieldError>>(Wanted { texts, notes: checked.notes, prune, dry_run })
+    };
+    let read = call.app.rules.changing().run(read).await;
+    read.map_err(|error| Refusal::Unexpected(error.to_string()))?.map_err(Refusal::Fields)
+}
+
+/// As [`desk::write`] does it, but where long work belongs: between two words with the database thousands of rules are
+/// compared.
+async fn change<T, F>(call: &Call<'_>, work: impl FnOnce(Store) -> F) -> Result<T, Refusal>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<Written<T>, StoreError>> + Send + 'static,
+{
+    let (work, backstage) = (work(call.app.store.clone()), call.app.backstage.clone());
+    let done = call.app.rules.changing().run(move || backstage.block_on(work)).await;
+    let done = done.map_err(|error| Refusal::Unexpected(error.to_string()))?;
+    let written = done.map_err(|error| Refusal::from(&error))?;
+    call.app.follow(written.revision).await;
+    Ok(written.value)
 }
 
 fn text_of(checked: CheckedRule) -> RuleText {
@@ -100,8 +125,7 @@ async fn delete(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     permit(&caller, "rules", "*", "delete")?;
     let (author, name) = (Author::new(call, &caller), request.name.to_string());
     let version =
-        desk::write(call, |store| async move { store.delete_rule(author.by(), &name).await })
-            .await?;
+        change(call, |store| async move { store.delete_rule(author.by(), &name).await }).await?;
     call.app.rules.reach(&caller.tenant.id, version).await;
     Ok(reply(call, wire::DeleteRuleReply { version }))
 }
@@ -111,7 +135,7 @@ async fn rollback(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let caller = call.caller().await?;
     permit(&caller, "rules", "*", "rollback")?;
     let (author, version) = (Author::new(call, &caller), request.version);
-    let done = desk::write(call, |store| async move {
+    let done = change(call, |store| async move {
         let done = store.roll_rules_back(author.by(), version).await?;
         let value = Told::new(done.value, Vec::new());
         Ok::<_, StoreError>(Written { value, revision: done.revision })

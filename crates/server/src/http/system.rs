@@ -15,6 +15,7 @@ use super::route::SystemCall;
 use super::stored::owned;
 use crate::app::App;
 use crate::fleet::Shared;
+use crate::skew::Skew;
 use crate::status::Refusal;
 
 /// Who asks how things are wants to hear it also when the store is what is wrong.
@@ -116,10 +117,18 @@ impl Seen<'_> {
     fn servers(&self, shared: &Shared) -> Vec<wire::RedisServer<'static>> {
         let links = shared.fleet.links();
         let link_of = |server: usize| links.iter().find(|view| view.server == server);
-        let shown = |(server, view): (usize, tollkeeper_redis::ServerView)| wire::RedisServer {
-            address: view.address.filter(|_| self.caller.operator).map(|at| at.to_string().into()),
-            connected: view.connected,
-            link: link_of(server).map_or(wire::Link::Away, |view| shown_link(view.link)),
+        let shown = |(server, view): (usize, tollkeeper_redis::ServerView)| {
+            let skew = shared.skew(server);
+            wire::RedisServer {
+                address: view
+                    .address
+                    .filter(|_| self.caller.operator)
+                    .map(|at| at.to_string().into()),
+                connected: view.connected,
+                link: link_of(server).map_or(wire::Link::Away, |view| shown_link(view.link)),
+                clock: skew.map(shown_clock),
+                clock_skew_ms: skew.map(|skew| skew.ahead_ms.unsigned_abs()),
+            }
         };
         shared.origin.redis().servers().into_iter().enumerate().map(shown).collect()
     }
@@ -158,6 +167,14 @@ fn shown_mode(mode: Mode) -> wire::Mode {
         Mode::Memory => wire::Mode::Memory,
         Mode::Shadow => wire::Mode::Shadow,
         Mode::Redis => wire::Mode::Redis,
+    }
+}
+
+fn shown_clock(skew: Skew) -> wire::ClockStand {
+    match skew.ahead_ms {
+        _ if !skew.matters() => wire::ClockStand::Agrees,
+        1.. => wire::ClockStand::Ahead,
+        _ => wire::ClockStand::Behind,
     }
 }
 

@@ -48,6 +48,7 @@ pub async fn verify(call: &mut Call<'_>) -> Result<Reply, Refusal> {
         bytes: 0,
         once: retried.is_some(),
         at: None,
+        waiting: None,
     };
     let (app, timing, tally) = (call.app, &mut call.timing, call.app.ledger.page());
     let mut see = |cache, freshness| timing.note(tally, cache, freshness);
@@ -155,11 +156,14 @@ fn full<'a>(made: &'a Verified, key: &'a LoadedKey, now: Millis) -> wire::Verify
 }
 
 fn limit_line(one: &tollkeeper_decide::VerifiedLimit, now: Millis) -> wire::VerifiedLimit<'_> {
+    let counted = (one.limit.quota.get(), duration_ms(one.limit.algorithm));
+    let written = one.written.map(|written| (written.quota.get(), written.width.millis()));
+    let (limit, duration) = written.unwrap_or(counted);
     wire::VerifiedLimit {
         id: one.id.as_ref().into(),
         name: one.name.as_ref().into(),
-        limit: one.limit.quota.get(),
-        duration: duration_ms(one.limit.algorithm),
+        limit,
+        duration,
         reset: one.outcome.reset.0,
         remaining: one.outcome.remaining,
         exceeded: one.denies(),

@@ -1,7 +1,7 @@
 //! A rule's limits as the engine counts them: one algorithm for all of them, each with its quota, its window and a name.
 
 use serde_json::Value;
-use tollkeeper_core::{Limit, Quota, RuleLimit, Width, WindowText};
+use tollkeeper_core::{Limit, Quota, RuleLimit, Width, WindowText, Written};
 use tollkeeper_wire::schema::thousandths;
 
 use super::reading::Reading;
@@ -65,8 +65,17 @@ impl Counting {
     }
 
     pub(super) fn limits(&self) -> Vec<RuleLimit> {
-        let limit = |one: &One| RuleLimit { name: one.name.as_str().into(), limit: one.limit };
+        let limit = |one: &One| RuleLimit {
+            written: self.written(one),
+            ..RuleLimit::new(one.name.as_str(), one.limit)
+        };
         self.each.iter().map(limit).collect()
+    }
+
+    /// Where the refill has a rate of its own, limit and window are not what is counted by, and still what the rule says.
+    fn written(&self, one: &One) -> Option<Written> {
+        self.refill.filter(|_| one.quota > 0)?;
+        Some(Written { quota: Quota::new(one.quota)?, width: one.window.width()? })
     }
 
     fn one(&self, algorithm: &str, given: &Value) -> Option<One> {

@@ -29,6 +29,9 @@ pub struct Findings {
     pub degraded: u64,
     pub kills: u64,
     pub steps: u64,
+    /// Records that vanished, and how often a node missed one.
+    pub vanished: u64,
+    pub missed: u64,
     /// Admitted although the limit was used up: the first one, told.
     pub over: Option<String>,
     pub over_units: u64,
@@ -88,6 +91,7 @@ impl Findings {
         self.beyond(plan)
             .then(|| over.unwrap_or_else(|| "?".into()))
             .or_else(|| self.share_over.clone())
+            .or_else(|| self.alarmed(plan))
             .or_else(|| self.dull(plan))
     }
 
@@ -96,6 +100,7 @@ impl Findings {
         match plan.promise() {
             Promise::Nothing => self.over_units > 0,
             Promise::Policy => self.over_units > self.alone_units,
+            Promise::Leases => self.over_units > self.vanished * limit.ceiling() / 2,
             Promise::Steps => self.over_units > self.steps * limit.ceiling() * plan.cells,
             Promise::Fast => {
                 let most = plan.traffic.costs.iter().copied().max().unwrap_or(1);
@@ -104,6 +109,15 @@ impl Findings {
                 self.over_window > limit.ceiling() / FAST_ALPHA + nodes * most + self.kills * cap
             }
         }
+    }
+
+    /// Nobody may miss a record where none was lost: every alarm costs each node a call.
+    fn alarmed(&self, plan: &Plan) -> Option<String> {
+        let faults = &plan.faults;
+        let lossy = faults.wipes_ppm + faults.failovers_ppm + faults.vanishes_ppm + faults.step_ms;
+        // A reset that is heard of late looks like a loss for a moment.
+        let whole = lossy + faults.resets_ppm == 0;
+        (whole && self.missed > 0).then(|| format!("{} false alarms", self.missed))
     }
 
     /// Safe, and yet not alive: when all is well again the limit must be used, everybody answered, nothing left behind.

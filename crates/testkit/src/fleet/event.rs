@@ -31,6 +31,11 @@ pub(super) enum Event {
         node: usize,
         cell: u64,
     },
+    /// The record of a cell was lost: a node says what it knows of it.
+    Lost {
+        node: usize,
+        cell: u64,
+    },
     /// Somebody reset it: what a node knows of it is void.
     Forget {
         node: usize,

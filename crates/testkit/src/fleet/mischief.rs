@@ -35,6 +35,12 @@ impl World {
             self.origin.wipe(self.now_us);
             self.step_clock();
         }
+        // Drawn only where asked for, so that older seeds stay what they were.
+        if self.faults.vanishes_ppm > 0 && self.dice.ppm(self.faults.vanishes_ppm) {
+            let cell = self.dice.below(self.plan.cells);
+            self.origin.lose(cell);
+            self.found.vanished += 1;
+        }
         if self.dice.ppm(self.faults.failovers_ppm) {
             let nth = self.dice.below(10) as usize;
             self.origin.fail_over(nth, self.now_us);

@@ -142,6 +142,13 @@ impl World {
                 self.queue.push(self.now_us + 2 * leg, Event::Recall { node: other, cell });
             }
         }
+        if turn.lost {
+            self.found.missed += 1;
+            for node in 0..self.plan.nodes {
+                let leg = self.leg();
+                self.queue.push(self.now_us + 2 * leg, Event::Lost { node, cell });
+            }
+        }
         self.send_all(node, turn.next);
     }
 

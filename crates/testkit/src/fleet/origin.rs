@@ -74,6 +74,11 @@ impl Origin {
         self.learn(now_us);
     }
 
+    /// One cell is gone.
+    pub(super) fn lose(&mut self, cell: u64) {
+        self.records.retain(|(of, _), _| *of != cell);
+    }
+
     /// Back to one of the copies kept, the `nth` from the newest.
     pub(super) fn fail_over(&mut self, nth: usize, now_us: u64) {
         self.copies.truncate(self.copies.len().saturating_sub(nth).max(1));

@@ -53,6 +53,8 @@ pub struct Faults {
     pub pauses_ppm: u64,
     /// The origin loses everything.
     pub wipes_ppm: u64,
+    /// It loses all records of one cell, and nothing shows it.
+    pub vanishes_ppm: u64,
     /// The origin goes back to an older copy of itself.
     pub failovers_ppm: u64,
     /// Its clock is another one then, by up to so much.
@@ -75,6 +77,8 @@ pub enum Promise {
     Fast,
     /// One limit for each step of the origin's clock.
     Steps,
+    /// Half a limit for each record that vanished: one lease for each node.
+    Leases,
 }
 
 // === impl Plan ===
@@ -109,6 +113,8 @@ impl Plan {
         let alone = faults.wipes_ppm + faults.failovers_ppm + faults.cuts_ppm > 0;
         if self.consistency == Consistency::Fast {
             Promise::Fast
+        } else if faults.vanishes_ppm > 0 {
+            Promise::Leases
         } else if faults.step_ms > 0 {
             Promise::Steps
         } else if alone && self.on_outage != OnOutage::Deny {

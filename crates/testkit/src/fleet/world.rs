@@ -157,6 +157,7 @@ impl World {
             Event::Patience { call, second } => self.patience(call, second),
             Event::Tick { node } => self.tick(node),
             Event::Recall { node, cell } => self.recall(node, cell),
+            Event::Lost { node, cell } => self.tell_again(node, cell),
             Event::Forget { node, cell } => {
                 self.nodes[node].table.forget_copy(super::requests::key_of(cell));
                 self.recall(node, cell);
@@ -186,6 +187,14 @@ impl World {
         }
         let now = self.clock(node);
         let errand = self.nodes[node].table.recall(super::requests::key_of(cell), now);
+        self.send_all(node, errand);
+    }
+
+    fn tell_again(&mut self, node: usize, cell: u64) {
+        if self.nodes[node].is_still(self.now_us) {
+            return;
+        }
+        let errand = self.nodes[node].table.assert_one(super::requests::key_of(cell));
         self.send_all(node, errand);
     }
 

@@ -1,22 +1,21 @@
 //! The book of pages: which slot counts what, what of it was told, and which slots may be used anew. Behind one lock that
 //! a key asks for once a minute. It never touches the slots themselves.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use tollkeeper_core::{Component, Millis, Usage};
 
 use super::super::BootId;
 use super::super::slot::SlotName;
-use super::file::PagesFile;
+use super::index::Index;
 use super::{KEPT_MS, PART_SLOTS, PARTS_MAX};
 
 #[derive(Debug)]
 pub(super) struct Book {
-    file: PagesFile,
     /// By slot; the first of all is the header.
     cells: Vec<Option<Cell>>,
-    index: HashMap<SlotName, u32>,
+    index: Index,
     /// Slots whose totals the ledger shows, the earliest first. One that was taken up again since is passed over.
     settled: VecDeque<u32>,
     /// Of each part there is: is it on no disk?
@@ -44,19 +43,25 @@ pub(super) enum Claim {
 // === impl Book ===
 
 impl Book {
-    pub(super) fn new(file: PagesFile) -> Self {
+    /// With room for all cells that there can be: a list that grows moves everything, for milliseconds in which requests wait.
+    /// Memory that nobody has written to yet is not taken from anybody.
+    pub(super) fn new() -> Self {
+        let mut cells = Vec::with_capacity(PARTS_MAX * PART_SLOTS);
+        cells.push(None);
         Self {
-            file,
-            cells: vec![None],
-            index: HashMap::new(),
+            cells,
+            index: Index::default(),
             settled: VecDeque::new(),
             in_memory: vec![false],
             unsettled: 0,
         }
     }
 
-    pub(super) fn file(&self) -> &PagesFile {
-        &self.file
+    /// How many parts there should be by now. Every key in use takes a slot as a minute begins, so there is room for as many
+    /// as the last minute had, and for half a part at least.
+    pub(super) fn parts_wanted(&self) -> usize {
+        let ahead = self.index.newest().max(PART_SLOTS / 2);
+        (self.cells.len() + ahead).div_ceil(PART_SLOTS).min(PARTS_MAX)
     }
 
     /// A slot is used anew when it has been settled for long enough, or for want of any other.
@@ -67,7 +72,7 @@ impl Book {
         read: impl Fn(u32) -> Option<Usage>,
     ) -> Claim {
         if let Some(slot) = self.index.get(name) {
-            return Claim::Found(*slot);
+            return Claim::Found(slot);
         }
         let now = name.minute.start();
         if let Some(slot) = self.reusable(Some(now), &read) {
@@ -86,14 +91,14 @@ impl Book {
     /// The slot was opened for this name.
     pub(super) fn enter(&mut self, slot: u32, name: SlotName) -> u32 {
         let at = usize::try_from(slot).unwrap_or(usize::MAX);
-        let cell = Some(Cell { name: name.clone(), told: Usage::default(), settled_at: None });
+        self.index.insert(&name, slot);
+        let cell = Some(Cell { name, told: Usage::default(), settled_at: None });
         if at == self.cells.len() {
             self.cells.push(cell);
         } else if let Some(place) = self.cells.get_mut(at) {
             *place = cell;
         }
         self.unsettled += 1;
-        self.index.insert(name, slot);
         slot
     }
 

@@ -91,6 +91,16 @@ impl Part {
         }
     }
 
+    /// With every page of memory in place: the first write to one asks the file system where it will be stored.
+    pub(super) fn touched(self) -> Self {
+        /// A page of memory, in words.
+        const PAGE: usize = 512;
+        for word in self.words().iter().step_by(PAGE) {
+            word.fetch_add(0, Ordering::Relaxed);
+        }
+        self
+    }
+
     pub(super) fn is_kept(&self) -> bool {
         matches!(self, Self::Kept(_))
     }

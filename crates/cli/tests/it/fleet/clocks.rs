@@ -147,6 +147,39 @@ fn nodes_that_are_hours_wrong_and_step_meanwhile_count_by_the_clock_of_redis() {
     }
 }
 
+/// Windows do not care, but whoever reads times that this machine wrote does.
+#[test]
+fn a_node_whose_clock_is_wrong_says_so_once_and_says_when_it_is_right_again() {
+    let clocks = WallClocks::new();
+    let redis = RedisServer::start().expect("a Redis");
+    clocks.set("wrong", -HOUR_S);
+    let (node, _folder) = clocks.node("wrong", &redis.url());
+    let mut client = Client::new(node.url(), node.root_key());
+    let mut seen = |clock: &str| {
+        let status = client.data("system.status", &json!({}));
+        let one = &status["redis"][0];
+        let page = client.get("/metrics").text();
+        let skew =
+            page.lines().find_map(|line| line.strip_prefix("tollkeeper_clock_skew_seconds "));
+        let skew: f64 = skew.and_then(|skew| skew.parse().ok()).expect("a number");
+        let ms = one["clockSkewMs"].as_u64().expect("a number");
+        (one["clock"] == clock).then_some((ms, skew))
+    };
+    let hour_ms = HOUR_S.unsigned_abs() * 1_000;
+    let (ms, skew) = seen("behind").expect("it is an hour behind");
+    assert!(ms.abs_diff(hour_ms) < 1_000 && (skew + 3_600.0).abs() < 1.0, "{ms}, {skew}");
+    let said = |what: &str| (node.stdout() + &node.stderr()).matches(what).count();
+    let (wrong, right) = ("s behind redis'", "agree again");
+    eventually("it is said", || said(wrong) == 1);
+    // As many looks as would say it again.
+    pause(Duration::from_millis(2_500));
+    assert_eq!((said(wrong), said(right)), (1, 0));
+    clocks.set("wrong", 0);
+    eventually("it is right", || seen("agrees").is_some_and(|(ms, _)| ms < 1_000));
+    eventually("and said to be", || said(right) == 1);
+    assert_eq!(said(wrong), 1);
+}
+
 #[test]
 fn a_redis_whose_clock_jumps_costs_at_most_one_limit_per_jump() {
     const LIMIT: u64 = 50;

@@ -135,3 +135,32 @@ fn a_reset_that_the_bus_lost_is_known_once_the_bus_is_back() {
     // Two seconds is the promise; a refusal is remembered for five.
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
 }
+
+/// Nothing ends and nothing is slow: what one node says does not come to the other, that is all.
+#[test]
+fn a_reset_that_got_lost_on_a_bus_that_stays_whole_is_known_within_two_seconds() {
+    const LIMIT: u64 = 20;
+    let ways = Ways::of(2);
+    let mut clients = clients(&ways.nodes);
+    let asked = asked("reset", LIMIT);
+    let hearers = || {
+        let list = ways.redis.ask(&["CLIENT", "LIST", "TYPE", "pubsub"]);
+        let id = |line: &str| line.split_whitespace().next().map(str::to_owned);
+        list.lines().filter_map(id).collect::<Vec<String>>()
+    };
+    eventually("it is used up", || (0..10).all(|n| !heard(&mut clients[n % 2], &asked).admitted));
+    let before = hearers();
+    assert_eq!(before.len(), 2, "each node hears the bus");
+    // Remembered as refused for five seconds from here on.
+    pause(Duration::from_secs(5));
+    assert!(!heard(&mut clients[1], &asked).admitted);
+    ways.proxies[1].set(Fault::SwallowMessages);
+    let of = json!({"namespace": "fleet", "identifier": "reset"});
+    let reset = clients[0].data("limits.reset", &of);
+    assert!(reset["cells"].as_u64() >= Some(1), "{reset}");
+    let began = now();
+    eventually("the other node admits again", || one(&mut clients[1], &asked).admitted);
+    // Two seconds is the promise.
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    assert_eq!(hearers(), before, "over the same connections");
+}

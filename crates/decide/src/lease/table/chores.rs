@@ -89,22 +89,36 @@ impl<W> LeaseTable<W> {
         let mut errands = Vec::new();
         for shard in &self.shards {
             for cell in lock(shard).values_mut() {
-                let told_something = cell.totals != Totals::default()
-                    || cell.before.is_some()
-                    || cell.flight.is_some();
-                if !told_something || !which(&cell.name, &cell.limit) {
-                    continue;
-                }
-                // A call under way may have been heard before the loss, and one that leaves now may get lost: a tick
-                // tells it again until there is an answer.
-                (cell.owes, cell.owes_before) = (true, cell.before.is_some());
-                match &mut cell.flight {
-                    Some(flight) => flight.pays = false,
-                    None => errands.push(self.tell(cell)),
+                if which(&cell.name, &cell.limit) {
+                    errands.extend(self.assert(cell));
                 }
             }
         }
         errands
+    }
+
+    /// The same of one cell, whose record was lost.
+    pub fn assert_one(&self, key: CellKey) -> Option<Errand> {
+        let mut shard = lock(self.shard(key));
+        self.assert(shard.get_mut(&key)?)
+    }
+
+    fn assert(&self, cell: &mut LeaseCell<W>) -> Option<Errand> {
+        let told_something =
+            cell.totals != Totals::default() || cell.before.is_some() || cell.flight.is_some();
+        if !told_something {
+            return None;
+        }
+        // A call under way may have been heard before the loss, and one that leaves now may get lost: a tick
+        // tells it again until there is an answer.
+        (cell.owes, cell.owes_before) = (true, cell.before.is_some());
+        match &mut cell.flight {
+            Some(flight) => {
+                flight.pays = false;
+                None
+            }
+            None => Some(self.tell(cell)),
+        }
     }
 
     /// Everything goes back, the largest leases first.

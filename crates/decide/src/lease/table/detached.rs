@@ -1,10 +1,12 @@
 //! Asks of cells that the table has no room for: they go straight to the origin, and nothing is kept of them.
+//! What was taken that way cannot be given back, so it is never done for one of several that are spent together.
 
 use std::sync::Arc;
 
-use tollkeeper_core::{Admission, Cost, Millis, Outcome, State, Take, Taken};
+use tollkeeper_core::{Admission, Cost, Limit, Millis, Outcome, State, Take, Taken};
 
 use super::LeaseTable;
+use crate::CellKey;
 use crate::lease::cell::LeaseCell;
 use crate::lease::sight::Sight;
 use crate::lease::{CellName, Dealt, Errand, LeaseAsk, Link, Missed, Near, OnOutage, Stage, Units};
@@ -13,6 +15,27 @@ use crate::sync::{Ordering, lock};
 // === impl LeaseTable ===
 
 impl<W> LeaseTable<W> {
+    /// Cells that may be in a shard for this ask. One of several that are spent together needs a cell to be set aside in,
+    /// and so finds an eighth more room than others do.
+    pub(super) fn room_for(&self, ask: &LeaseAsk) -> usize {
+        if ask.bundled { self.room + self.room.div_ceil(8) } else { self.room }
+    }
+
+    /// How a cell will stand at a later moment of the origin's clock, by what was last heard of it and if nobody asks
+    /// until then. `None` where nothing was heard.
+    pub fn foresee(&self, key: CellKey, limit: &Limit, at: Millis) -> Option<Outcome> {
+        let shard = lock(self.shard(key));
+        let cell = shard.get(&key)?;
+        let seen = cell.seen.as_ref()?;
+        let mut outcome = seen.state.probe(limit, Cost::PEEK, at);
+        let (_, end) = limit.window_at(seen.sight.origin);
+        if at < end {
+            // Units in hand are counted as gone by the origin, and are there all the same.
+            outcome.remaining = outcome.remaining.saturating_add(cell.ready()).min(outcome.limit);
+        }
+        Some(outcome)
+    }
+
     /// The table has no room: the ask goes straight to the origin, and nothing is kept of it.
     pub(super) fn detached(&self, ask: &LeaseAsk, name: CellName, link: Link, now: Millis) -> Near {
         self.counters.detached.fetch_add(1, Ordering::Relaxed);
@@ -25,6 +48,10 @@ impl<W> LeaseTable<W> {
                 _ => cell.without_origin(ask, link, self.nodes(), now),
             };
             return Near::Dealt(dealt, None);
+        }
+        if ask.bundled && ask.cost != Cost::PEEK {
+            // Refused for a moment: what the origin spent for it would stay spent, whatever becomes of the others.
+            return Near::Dealt(cell.unheard(ask, now), None);
         }
         let take = Take { need: ask.cost.get(), ..cell.depart(&self.sender(now), now) };
         let take = Take { bundled: false, ask: 0, ..take };

@@ -21,6 +21,8 @@ struct Desk {
     records: HashMap<(u64, u64), Option<Record>>,
     now: Millis,
     calls: Vec<Take>,
+    /// Answers that told of a record that is missing.
+    missed: u32,
 }
 
 // === impl Desk ===
@@ -28,7 +30,7 @@ struct Desk {
 impl Desk {
     fn new() -> Self {
         let table = LeaseTable::new(64 * 16, Boot(7));
-        Self { table, records: HashMap::new(), now: START, calls: Vec::new() }
+        Self { table, records: HashMap::new(), now: START, calls: Vec::new(), missed: 0 }
     }
 
     fn near(&self, ask: &LeaseAsk, link: Link) -> NearLease {
@@ -59,6 +61,7 @@ impl Desk {
             let turn = self.table.absorb(&call, Ok(&taken), self.now, self.now);
             dealt = dealt
                 .or_else(|| turn.dealt.iter().find(|(id, _)| Some(*id) == mine).map(|one| one.1));
+            self.missed += u32::from(turn.lost);
             errand = turn.next;
         }
         dealt.unwrap()
@@ -371,4 +374,82 @@ fn a_full_table_has_no_share_to_give_while_the_origin_is_away() {
     assert!(matches!(near(1, Link::Up), NearLease::Waits(..)));
     let NearLease::Dealt(dealt, None) = near(2, Link::Away) else { panic!("it waits") };
     assert!(dealt.degraded && !dealt.outcome.admitted());
+}
+
+/// Another node's call about the same cell.
+fn another(desk: &mut Desk, limit: Limit, seq: u64, totals: Totals, need: u64) {
+    let (win, _) = limit.window_at(desk.now);
+    let windowed = !matches!(limit.algorithm, Algorithm::TokenBucket { .. });
+    let win = if windowed { win.0 } else { 0 };
+    let record = desk.records.values_mut().next().unwrap();
+    let take =
+        Take { boot: Boot(8), seq, win, totals, need, ask: 0, bundled: false, nodes: 2, limit };
+    Record::take(record, &take, false, desk.now);
+}
+
+#[test]
+fn a_record_that_is_missing_is_missed_once_and_by_those_who_were_in_it() {
+    let bucket =
+        Limit::token_bucket(Quota::new(100).unwrap(), Width::from_millis(HOUR).unwrap(), None);
+    for limit in [fixed(100, HOUR), sliding(100, HOUR), bucket] {
+        let mut desk = Desk::new();
+        for _ in 0..3 {
+            assert!(desk.admits(&ask(1, limit)));
+        }
+        assert_eq!(desk.missed, 0, "a new cell misses nothing");
+        desk.records.clear();
+        while desk.calls.len() < 8 {
+            assert!(desk.admits(&ask(1, limit)));
+        }
+        assert_eq!(desk.missed, 1, "{limit:?}");
+        // Who is told of it says so without missing it once more.
+        let errand = desk.table.assert_one(ask(1, limit).key).unwrap();
+        assert_eq!((errand.take.need, errand.take.ask), (0, 0));
+        desk.records.clear();
+        let taken = desk.hear(&errand);
+        assert!(!desk.table.absorb(&errand, Ok(&taken), desk.now, desk.now).lost);
+    }
+    let nobody = Desk::new();
+    assert!(
+        nobody.table.assert_one(ask(1, bucket).key).is_none(),
+        "who knows nothing says nothing"
+    );
+}
+
+#[test]
+fn a_record_that_another_made_anew_is_missed_by_what_it_counts() {
+    for limit in [fixed(1_000, HOUR), sliding(1_000, HOUR)] {
+        let mut desk = Desk::new();
+        assert!(desk.admits(&ask(1, limit)));
+        another(&mut desk, limit, 1, Totals::default(), 500);
+        desk.warm_up(&ask(1, limit));
+        desk.records.values_mut().for_each(|record| *record = None);
+        another(&mut desk, limit, 2, Totals::default(), 7);
+        let calls = desk.calls.len();
+        while desk.calls.len() == calls {
+            assert!(desk.admits(&ask(1, limit)));
+        }
+        assert_eq!(desk.missed, 1, "{limit:?}");
+    }
+}
+
+#[test]
+fn what_is_given_back_or_forgiven_is_not_missed() {
+    let limit = fixed(1_000, HOUR);
+    let mut desk = Desk::new();
+    assert!(desk.admits(&ask(1, limit)));
+    let lent = Totals { granted: 600, ..Totals::default() };
+    another(&mut desk, limit, 1, lent, 0);
+    desk.warm_up(&ask(1, limit));
+    another(&mut desk, limit, 2, Totals { returned: 600, ..lent }, 0);
+    let calls = desk.calls.len();
+    while desk.calls.len() == calls {
+        assert!(desk.admits(&ask(1, limit)));
+    }
+    desk.records.values_mut().flatten().for_each(Record::reset);
+    desk.table.forget_copy(ask(1, limit).key);
+    for _ in 0..100 {
+        assert!(desk.admits(&ask(1, limit)));
+    }
+    assert_eq!(desk.missed, 0);
 }

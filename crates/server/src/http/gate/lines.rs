@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use tollkeeper_core::{Action, Algorithm, Millis, Rule};
+use tollkeeper_core::{Action, Algorithm, Millis, Rule, Said};
 use tollkeeper_decide::{Source, Told, Verified, VerifiedLimit};
 use tollkeeper_wire as wire;
 
@@ -88,25 +88,24 @@ fn row_of_limit<'a>(
 }
 
 fn reason_of_limit(made: &Verified, rule: &Rule, one: &VerifiedLimit) -> Cow<'static, str> {
-    let (left, all) = (one.outcome.remaining, one.outcome.limit);
-    let stand = format!("{left} of {all} left");
-    let waits = made.delay_ms > 0 && made.rule.as_ref().is_some_and(|by| by.name == rule.name);
-    match (one.denies(), one.outcome.admitted()) {
-        (true, _) => format!("has no room for the request: {stand}"),
-        (false, false) => format!("has no room, but only watches: {stand}"),
-        (false, true) if waits => format!("makes the request wait {} ms: {stand}", made.delay_ms),
-        (false, true) => format!("has room: {stand}"),
+    let waits = made.rule.as_ref().is_some_and(|by| by.name == rule.name);
+    Said {
+        denies: one.denies(),
+        admitted: one.outcome.admitted(),
+        delay_ms: if waits { made.delay_ms } else { 0 },
+        left: one.outcome.remaining,
+        all: one.outcome.limit,
     }
+    .to_string()
     .into()
 }
 
 /// A rule that has no limit to look at, or whose limits were not looked at because something else refused already.
 fn row_of_rule<'a>(made: &Verified, rule: &'a Rule) -> wire::MatchedRule<'a> {
-    let reason = match rule.action {
-        Action::Block => "lets no such request pass",
-        Action::Allow => "lets the request pass, and rules behind it are not asked",
-        _ if made.passed() => "has no limit that counts here",
-        _ => "is not looked at, because the request is refused before",
+    let reason = match rule.action.said() {
+        Some(said) => said,
+        None if made.passed() => "has no limit that counts here",
+        None => "is not looked at, because the request is refused before",
     };
     wire::MatchedRule {
         rule: (&*rule.name).into(),

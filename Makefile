@@ -48,9 +48,10 @@ bench: ## side-by-side figures, printed as tables
 	@scripts/need $(BENCH_NEEDS)
 	@cargo run --release --package tollkeeper-bench
 
-bench-exact: ## exactness of a fleet over the whole grid; takes up to 40 minutes
+bench-exact: ## exactness of a fleet over the whole grid, and with kills and losses; takes up to 40 minutes
 	@scripts/need redis-server
 	@cargo run --release --package tollkeeper-bench -- exact grid
+	@cargo run --release --package tollkeeper-bench -- exact trouble
 
 soak: ## what takes longer than a test may: ten thousand fleets from seeds, minutes of trouble with Redis, ten without PostgreSQL
 	@scripts/need $(TEST_NEEDS)

@@ -8,76 +8,48 @@
 )]
 
 mod case;
+mod closed_loop;
+mod cold;
+mod counter;
 mod fleet;
+mod gone;
+mod grid;
+mod hot;
 mod judge;
+mod latency;
+mod oracle;
+mod outage;
+mod parts;
+mod redis_side;
+mod sample;
+mod tally;
+
+use std::path::PathBuf;
 
 use crate::failure::Failure;
-use crate::report::{Table, note};
-use case::{ALGORITHMS, Case};
-use fleet::Fleet;
-use judge::Figures;
 
-/// How much of the grid is measured.
+pub(crate) use parts::{Part, parts, run_parts};
+
+/// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// A few minutes: five nodes, the cases that the figures name.
     Sample,
-    /// Nodes × limits × loads for every algorithm, within forty minutes.
+    /// Nodes × limits × loads for every algorithm, in half an hour.
     Grid,
+    /// Nodes that are killed and replies that are lost, in some minutes.
+    Trouble,
 }
 
-pub(crate) fn run(extent: Extent) -> Result<(), Failure> {
-    let program = crate::http::server::build()?;
-    let cases = match extent {
-        Extent::Sample => Case::sample(),
-        Extent::Grid => Case::grid(),
+/// Builds the server unless it is given.
+pub(crate) fn run(extent: Extent, tollkeeper: Option<PathBuf>) -> Result<(), Failure> {
+    let program = match tollkeeper {
+        Some(program) => program,
+        None => crate::http::server::build()?,
     };
-    let columns = [
-        "algorithm",
-        "nodes",
-        "limit",
-        "window",
-        "load",
-        "offered/s",
-        "over",
-        "under",
-        "worst window",
-        "calls per decision",
-        "waited",
-        "degraded",
-        "p50 ms",
-        "p99 ms",
-    ];
-    let command = if extent == Extent::Grid { "exact grid" } else { "exact" };
-    let table = Table::new("Exactness of a fleet on real processes", command, &columns);
-    let mut all: Vec<(Case, Figures)> = Vec::new();
-    let mut fleet: Option<Fleet> = None;
-    for case in cases {
-        // One fleet serves all cases of its size; identifiers keep them apart.
-        if fleet.as_ref().is_none_or(|fleet| fleet.nodes() != case.nodes) {
-            drop(fleet.take());
-            fleet = Some(Fleet::start(&program, case.nodes)?);
-        }
-        let Some(running) = &fleet else { continue };
-        let figures = running.measure(&case)?;
-        table.row(&figures.row(&case));
-        all.push((case, figures));
-    }
-    sum_up(&all);
-    Ok(())
-}
-
-fn sum_up(all: &[(Case, Figures)]) {
-    let over: u64 = all.iter().map(|(_, figures)| figures.over).sum();
-    note(&format!("Admitted above a limit, over all {} cases: {over} (target: 0).", all.len()));
-    let mean = |of: &dyn Fn(&Case) -> bool| {
-        let under: Vec<f64> =
-            all.iter().filter(|(case, _)| of(case)).map(|(_, figures)| figures.under).collect();
-        under.iter().sum::<f64>() / under.len().max(1) as f64 * 100.0
-    };
-    note(&format!("Refused although it was left, mean: {:.2} % (target: ≤ 1 %).", mean(&|_| true)));
-    for algorithm in ALGORITHMS {
-        let under = mean(&|case: &Case| case.algorithm == algorithm);
-        note(&format!("- {algorithm}: {under:.2} %"));
+    match extent {
+        Extent::Sample => sample::run(&program),
+        Extent::Grid => grid::run(&program),
+        Extent::Trouble => grid::run_troubled(&program),
     }
 }

@@ -27,10 +27,10 @@ pub(crate) fn once() -> Result<Limit, Failure> {
     Ok(Limit::sliding_window(quota(1)?, width(DAYS_30_MS)?))
 }
 
-fn quota(amount: u64) -> Result<Quota, Failure> {
+pub(crate) fn quota(amount: u64) -> Result<Quota, Failure> {
     Quota::new(amount).ok_or_else(|| Failure::Invalid(format!("a quota of {amount}")))
 }
 
-fn width(ms: u64) -> Result<Width, Failure> {
+pub(crate) fn width(ms: u64) -> Result<Width, Failure> {
     Width::from_millis(ms).ok_or_else(|| Failure::Invalid(format!("a width of {ms} ms")))
 }

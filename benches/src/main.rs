@@ -33,8 +33,9 @@ tollkeeper-bench                     everything
 tollkeeper-bench decide              one limit check in process, against governor
 tollkeeper-bench memory              bytes per live cell
 tollkeeper-bench http [TOLLKEEPER]   ratelimit.limit against a bare hyper server; builds the binary unless given
-tollkeeper-bench verify [PART]       keys.verifyKey; parts: throughput, latency, revocation, flood, restart, check, apply
+tollkeeper-bench verify [PART [TOLLKEEPER]]  keys.verifyKey; parts: throughput, latency, revocation, flood, restart, check, apply
 tollkeeper-bench exact [grid]        a fleet on one Redis: what is admitted too much or too little, and calls per decision
+tollkeeper-bench exact PART [TOLLKEEPER]   what Redis costs a node; parts: cold, latency, gone, hot, or parts for all four
 tollkeeper-bench rules               the rules that a request meets, of up to 10,000
 tollkeeper-bench archive [ROWS]      a month from SQLite and from PostgreSQL into Parquet, read back
 tollkeeper-bench layout              one runtime per core against one runtime over all cores
@@ -49,10 +50,22 @@ fn main() -> ExitCode {
         ["memory"] => memory::run(),
         ["http"] => http::against_bare(None),
         ["http", tollkeeper] => http::against_bare(Some(tollkeeper.into())),
-        ["verify"] => verify::run(&verify::Part::ALL),
-        ["verify", part] => verify::part(part).and_then(|part| verify::run(&[part])),
-        ["exact"] => exact::run(exact::Extent::Sample),
-        ["exact", "grid"] => exact::run(exact::Extent::Grid),
+        ["verify"] => verify::run(&verify::Part::ALL, None),
+        ["verify", part] => verify::part(part).and_then(|part| verify::run(&[part], None)),
+        ["verify", part, tollkeeper] => {
+            verify::part(part).and_then(|part| verify::run(&[part], Some(tollkeeper.into())))
+        }
+        ["exact"] => exact::run(exact::Extent::Sample, None),
+        ["exact", "grid"] => exact::run(exact::Extent::Grid, None),
+        ["exact", "grid", tollkeeper] => exact::run(exact::Extent::Grid, Some(tollkeeper.into())),
+        ["exact", "trouble"] => exact::run(exact::Extent::Trouble, None),
+        ["exact", "trouble", tollkeeper] => {
+            exact::run(exact::Extent::Trouble, Some(tollkeeper.into()))
+        }
+        ["exact", part] => exact::parts(part).and_then(|parts| exact::run_parts(parts, None)),
+        ["exact", part, tollkeeper] => {
+            exact::parts(part).and_then(|parts| exact::run_parts(parts, Some(tollkeeper.into())))
+        }
         ["rules"] => rules::run(),
         ["archive"] => archive::run(None),
         ["archive", rows] => archive::run(Some(rows)),
@@ -84,7 +97,8 @@ fn everything() -> Result<(), Failure> {
     rules::run()?;
     http::against_bare(None)?;
     http::layout()?;
-    verify::run(&verify::Part::ALL)?;
+    verify::run(&verify::Part::ALL, None)?;
+    exact::run_parts(&exact::Part::ALL, None)?;
     archive::run(None)?;
     gate::check()
 }

@@ -6,11 +6,13 @@ mod apply;
 mod check;
 mod flood;
 mod latency;
-mod metrics;
-mod open_loop;
+pub(crate) mod metrics;
+pub(crate) mod open_loop;
 mod restart;
 mod revocation;
 mod throughput;
+
+use std::path::PathBuf;
 
 use crate::USAGE;
 use crate::bystanders::Bystanders;
@@ -56,8 +58,12 @@ pub(crate) fn part(name: &str) -> Result<Part, Failure> {
     }
 }
 
-pub(crate) fn run(parts: &[Part]) -> Result<(), Failure> {
-    let tollkeeper = server::build()?;
+/// Builds the server unless it is given.
+pub(crate) fn run(parts: &[Part], tollkeeper: Option<PathBuf>) -> Result<(), Failure> {
+    let tollkeeper = match tollkeeper {
+        Some(tollkeeper) => tollkeeper,
+        None => server::build()?,
+    };
     for part in parts {
         let bystanders = Bystanders::watch()?;
         match part {

@@ -1,10 +1,25 @@
-//! What is measured: an algorithm, a limit, how many nodes share it and how much is offered.
+//! What is measured: an algorithm, a limit, how many nodes share it, and what is offered, in which manner.
 
 pub(super) const ALGORITHMS: [&str; 4] =
     ["fixed_window", "sliding_window", "token_bucket", "sliding_log"];
 
-/// More than two cores can offer over HTTP, with nodes and Redis beside it.
-const RATE_MAX: u64 = 6_000;
+/// How requests come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// At an even pace.
+    Steady,
+    /// All that a window is offered at its beginning, as fast as it goes.
+    Burst,
+}
+
+/// What a request costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cost {
+    One,
+    Three,
+    /// Ones, and an eighth of the limit every sixteenth time.
+    Mixed,
+}
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
@@ -14,52 +29,90 @@ pub(super) struct Case {
     pub(super) window_ms: u64,
     /// Of the limit, in percent.
     pub(super) load: u64,
-    pub(super) windows: u64,
+    pub(super) lasts_ms: u64,
+    pub(super) manner: Manner,
+    pub(super) cost: Cost,
+}
+
+// === impl Cost ===
+
+impl Cost {
+    /// What the request of this number costs.
+    pub(super) fn of(self, number: u64, limit: u64) -> u64 {
+        match self {
+            Self::Three => 3,
+            Self::Mixed if number.is_multiple_of(16) => (limit / 8).max(1),
+            Self::One | Self::Mixed => 1,
+        }
+    }
+
+    /// Of sixteen requests.
+    fn of_sixteen(self, limit: u64) -> u64 {
+        (0..16).map(|number| self.of(number, limit)).sum()
+    }
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::One => "1",
+            Self::Three => "3",
+            Self::Mixed => "1 and L/8",
+        }
+    }
 }
 
 // === impl Case ===
 
 impl Case {
+    /// Of cost one and an even pace, over so many whole windows and a bit.
+    pub(super) fn steady(
+        algorithm: &'static str,
+        nodes: usize,
+        (limit, window_ms): (u64, u64),
+        load: u64,
+        windows: u64,
+    ) -> Self {
+        let lasts_ms = windows * window_ms + window_ms / 5;
+        let (manner, cost) = (Manner::Steady, Cost::One);
+        Self { algorithm, nodes, limit, window_ms, load, lasts_ms, manner, cost }
+    }
+
     /// What the figures for calls per decision name: five nodes, limits of 1,000 and 10,000, once and twice the load.
     pub(super) fn sample() -> Vec<Self> {
         let mut cases = Vec::new();
         for algorithm in ALGORITHMS {
-            for (limit, window_ms) in [(100, 1_000), (1_000, 1_000), (10_000, 10_000)] {
+            for (limit, window_ms, windows) in
+                [(100, 1_000, 7), (1_000, 1_000, 7), (10_000, 10_000, 4)]
+            {
                 for load in [100, 200] {
-                    let windows = if window_ms == 1_000 { 7 } else { 4 };
-                    cases.push(Self { algorithm, nodes: 5, limit, window_ms, load, windows });
+                    cases.push(Self::steady(algorithm, 5, (limit, window_ms), load, windows));
                 }
             }
+            // Nearly everything is refused, and what flows back is little.
+            cases.push(Self::steady(algorithm, 5, (1_000, 10_000), 2_000, 2));
         }
         cases
     }
 
-    pub(super) fn grid() -> Vec<Self> {
-        let mut cases = Vec::new();
-        for nodes in [1, 3, 5, 9] {
-            for algorithm in ALGORITHMS {
-                for limit in [10, 100, 1_000, 10_000] {
-                    for load in [90, 100, 150, 200, 2_000] {
-                        let window_ms = if limit == 10_000 { 10_000 } else { 1_000 };
-                        let case = Self { algorithm, nodes, limit, window_ms, load, windows: 7 };
-                        let case =
-                            if window_ms == 10_000 { Self { windows: 2, ..case } } else { case };
-                        if case.rate() <= RATE_MAX {
-                            cases.push(case);
-                        }
-                    }
-                }
-            }
-        }
-        cases
+    /// An identifier that has nothing left for as long as this goes on; two thousand ask for it in a second.
+    pub(super) fn spent() -> Self {
+        let load = 2_000 * 60_000 / (10 * 10);
+        Self { lasts_ms: 10_000, ..Self::steady("fixed_window", 5, (10, 60_000), load, 1) }
     }
 
     /// Requests per second, over all nodes.
     pub(super) fn rate(&self) -> u64 {
-        (self.limit * self.load * 10 / self.window_ms).max(1)
+        let units = self.limit * self.load * 10 / self.window_ms;
+        (units * 16 / self.cost.of_sixteen(self.limit)).max(1)
     }
 
-    pub(super) fn duration_ms(&self) -> u64 {
-        self.windows * self.window_ms + self.window_ms / 5
+    /// When the request of this number is due, in microseconds since the beginning.
+    pub(super) fn due_us(&self, number: u64) -> u64 {
+        match self.manner {
+            Manner::Steady => number * 1_000_000 / self.rate(),
+            Manner::Burst => {
+                let in_window = (self.rate() * self.window_ms / 1_000).max(1);
+                number / in_window * self.window_ms * 1_000
+            }
+        }
     }
 }

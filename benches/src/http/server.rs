@@ -51,6 +51,16 @@ impl Server {
         scratch: &TempDir,
         core: Core,
     ) -> Result<Self, Failure> {
+        Self::tollkeeper_with(program, scratch, core, &[])
+    }
+
+    /// The same with further settings, as variables of its environment.
+    pub(crate) fn tollkeeper_with(
+        program: &Path,
+        scratch: &TempDir,
+        core: Core,
+        settings: &[(&str, &str)],
+    ) -> Result<Self, Failure> {
         let data = tempfile::tempdir_in(scratch).map_err(Failure::io("a data folder"))?;
         let mut command = core.command(program);
         command
@@ -61,7 +71,8 @@ impl Server {
             .env("TOLLKEEPER_HTTP_LISTEN", "127.0.0.1:0")
             .env("TOLLKEEPER_ROOT_KEY", ROOT_KEY)
             // Some loads need keys that have to be made first.
-            .env("TOLLKEEPER_ADMIN_WRITES_PER_SECOND", "1000000");
+            .env("TOLLKEEPER_ADMIN_WRITES_PER_SECOND", "1000000")
+            .envs(settings.iter().copied());
         Self::start("tollkeeper serve", &mut command, Some(data))
     }
 

@@ -7,30 +7,30 @@ use crate::failure::Failure;
 const BUCKET: &str = "tollkeeper_decision_seconds_bucket{le=\"";
 
 #[derive(Debug)]
-pub(super) struct Metrics(String);
+pub(crate) struct Metrics(String);
 
 // === impl Metrics ===
 
 impl Metrics {
-    pub(super) fn of(url: &str) -> Result<Self, Failure> {
+    pub(crate) fn of(url: &str) -> Result<Self, Failure> {
         let mut connection = Connection::open(url).map_err(Failure::io("a connection"))?;
         let answer = connection.exchange("GET", "/metrics", &[], b"");
         Ok(Self(answer.map_err(Failure::io("/metrics"))?.text()))
     }
 
     /// One series, labels included; one that is not there counts nothing yet.
-    pub(super) fn count(&self, series: &str) -> u64 {
+    pub(crate) fn count(&self, series: &str) -> u64 {
         let line = self.0.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
         line.and_then(|value| value.parse().ok()).unwrap_or(0)
     }
 
     /// How often the database was asked for a key.
-    pub(super) fn key_loads(&self) -> u64 {
+    pub(crate) fn key_loads(&self) -> u64 {
         self.count("tollkeeper_cache_loads_total{cache=\"key\"}")
     }
 
     /// The bound, in µs, below which this share of the requests since `before` was served.
-    pub(super) fn served_within_us(&self, before: &Self, share: f64) -> Option<f64> {
+    pub(crate) fn served_within_us(&self, before: &Self, share: f64) -> Option<f64> {
         let (now, then) = (self.buckets(), before.buckets());
         let since = |at: usize| now[at].1 - then.get(at).map_or(0.0, |bucket| bucket.1);
         let all = since(now.len().checked_sub(1)?);

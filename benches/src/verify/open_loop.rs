@@ -22,28 +22,28 @@ use crate::failure::Failure;
 use crate::http::server::Core;
 
 /// The bytes of the n-th request.
-pub(super) type Write = Arc<dyn Fn(u64) -> Vec<u8> + Send + Sync>;
+pub(crate) type Write = Arc<dyn Fn(u64) -> Vec<u8> + Send + Sync>;
 
 /// Requests at a steady pace, over connections that serve one at a time.
 #[derive(Clone)]
-pub(super) struct Stream {
-    pub(super) per_second: u64,
-    pub(super) requests: u64,
-    pub(super) connections: usize,
-    pub(super) write: Write,
+pub(crate) struct Stream {
+    pub(crate) per_second: u64,
+    pub(crate) requests: u64,
+    pub(crate) connections: usize,
+    pub(crate) write: Write,
     /// What only the wanted answer holds.
-    pub(super) wanted: &'static str,
+    pub(crate) wanted: &'static str,
 }
 
 /// What became of a stream.
 #[derive(Debug, Default)]
-pub(super) struct Answers {
+pub(crate) struct Answers {
     /// Sorted.
     latencies_us: Vec<u32>,
-    pub(super) wanted: u64,
+    pub(crate) wanted: u64,
     /// 503.
-    pub(super) unavailable: u64,
-    pub(super) other: u64,
+    pub(crate) unavailable: u64,
+    pub(crate) other: u64,
 }
 
 /// Requests that are due, each with its moment. Without a bound, because a request that is left out would not be charged.
@@ -56,7 +56,7 @@ struct Due {
 
 /// How a moment is waited for.
 #[derive(Clone, Debug)]
-pub(super) enum Pace {
+pub(crate) enum Pace {
     /// Without ever sleeping, to the microsecond. Needs a core of its own.
     Exact(Core),
     /// By a clock that ticks every [`TICK`], beside servers that need the cores. All that is due is sent together.
@@ -67,7 +67,7 @@ pub(super) enum Pace {
 const TICK: Duration = Duration::from_micros(200);
 
 /// Runs all streams side by side on one thread.
-pub(super) fn run(
+pub(crate) fn run(
     address: &str,
     pace: Pace,
     streams: Vec<Stream>,
@@ -222,7 +222,7 @@ async fn serve(
     Ok(answers)
 }
 
-fn is_whole(answer: &[u8]) -> bool {
+pub(crate) fn is_whole(answer: &[u8]) -> bool {
     const LENGTH: &[u8] = b"content-length: ";
     let Some(head) = find(answer, b"\r\n\r\n") else { return false };
     let lower = answer[..head].to_ascii_lowercase();
@@ -232,7 +232,7 @@ fn is_whole(answer: &[u8]) -> bool {
     answer.len() >= head + 4 + length
 }
 
-fn find(text: &[u8], what: &[u8]) -> Option<usize> {
+pub(crate) fn find(text: &[u8], what: &[u8]) -> Option<usize> {
     text.windows(what.len()).position(|window| window == what)
 }
 
@@ -240,14 +240,14 @@ fn find(text: &[u8], what: &[u8]) -> Option<usize> {
 
 impl Answers {
     /// In µs: so many of a thousand were answered within.
-    pub(super) fn within_us(&self, of_a_thousand: usize) -> f64 {
+    pub(crate) fn within_us(&self, of_a_thousand: usize) -> f64 {
         let last = self.latencies_us.len().saturating_sub(1);
         let at = (self.latencies_us.len() * of_a_thousand / 1000).min(last);
         f64::from(self.latencies_us.get(at).copied().unwrap_or(u32::MAX))
     }
 
     /// Anything but the wanted answer would make it a measurement of something else.
-    pub(super) fn all_wanted(self) -> Result<Self, Failure> {
+    pub(crate) fn all_wanted(self) -> Result<Self, Failure> {
         if self.unavailable + self.other == 0 {
             return Ok(self);
         }

@@ -72,7 +72,7 @@ fn a_copy_of_living_pages_has_all_that_was_answered_and_nothing_twice() {
     drop(pages);
     // A slot is what it is wherever it stands, so one start reads them all.
     let mut bytes = fs::read(&file).unwrap()[..SLOT].to_vec();
-    copies.iter().for_each(|copy| bytes.extend_from_slice(&copy.slots));
+    bytes.extend(copies.iter().flat_map(|copy| &copy.slots));
     fs::write(&file, bytes).unwrap();
     let former = pages_in(dir.path()).former;
     assert_eq!(former.iter().map(|one| one.damaged).sum::<u64>(), 0, "of {COPIES} copies");

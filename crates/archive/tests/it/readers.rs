@@ -1,4 +1,4 @@
-//! What others read in our files: pyarrow and DuckDB, which share no code with us.
+//! What others read in our files: pyarrow and `DuckDB`, which share no code with us.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tollkeeper_testkit::Connection;
 
-use crate::time::{eventually, now};
+use crate::time::{eventually, now, pause};
 use crate::world::{Client, World, ask};
 
 #[test]
@@ -29,6 +29,8 @@ fn a_request_under_way_is_answered_and_kept_when_the_server_is_told_to_end() {
         let told = now();
         let ending = scope.spawn(|| world.server.terminate());
         eventually("nobody new is let in", || Connection::open(&url).is_err());
+        // Connections are told once the door is closed, each by the thread that it is on.
+        pause(Duration::from_millis(300));
         under_way.send(body.as_bytes()).expect("sent");
         let response = under_way.receive().expect("readable").expect("an answer");
         assert_eq!((response.status, response.header("connection")), (200, Some("close")));
@@ -82,7 +84,7 @@ fn every_answer_of_a_busy_server_that_is_told_to_end_is_kept() {
                 })
             })
             .collect();
-        crate::time::pause(Duration::from_millis(300));
+        pause(Duration::from_millis(300));
         let status = world.server.terminate().expect("it ends by itself");
         assert!(status.success(), "{status}");
         spenders.into_iter().map(|spender| spender.join().expect("no panic")).sum()

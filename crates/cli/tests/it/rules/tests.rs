@@ -262,12 +262,10 @@ expect = { allowed = false, rule = "few", admitted = 2 }
     assert_eq!(help.code, Some(0));
     let example =
         help.stdout.split_once("  rules:\n").and_then(|(_, rest)| rest.split_once("\nA request"));
-    let example: String = example
-        .map(|(yaml, _)| format!("  rules:\n{yaml}"))
-        .expect("an example")
-        .lines()
-        .map(|line| format!("{}\n", line.strip_prefix("  ").unwrap_or(line)))
-        .collect();
+    let example = example.map(|(yaml, _)| format!("  rules:\n{yaml}")).expect("an example");
+    let lines: Vec<_> =
+        example.lines().map(|line| line.strip_prefix("  ").unwrap_or(line)).collect();
+    let example = lines.join("\n") + "\n";
     let files = [("a.toml", toml), ("a.json", &json.to_string()), ("help.yaml", example.as_str())];
     let folder = folder(&files);
     for (name, _) in files {

@@ -84,8 +84,8 @@ fn one_of_a_bundle_is_set_aside_in_a_full_table_and_goes_back_when_the_bundle_is
     let dealt = run(&table, &mut record, &errand).remove(0);
     assert!(dealt.outcome.admitted() && free(&mut record) < QUOTA);
     // Another limit of the bundle said no.
-    table.release(dealt.units.expect("set aside"));
-    let back = table.recall(ask(2, true).key, START).expect("goes back");
+    table.release(dealt.units.unwrap());
+    let back = table.recall(ask(2, true).key, START).unwrap();
     run(&table, &mut record, &back);
     assert_eq!(free(&mut record), QUOTA, "a refused bundle consumes nothing");
 }

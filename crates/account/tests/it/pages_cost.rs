@@ -1,7 +1,6 @@
 //! What counting usage costs: verification with and without it, in turns, in the same run. Prints; only a large loss fails.
 //! `cargo test --release --package tollkeeper-account --test it pages_cost -- --ignored --nocapture`
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::hint::black_box;
 use std::io::Write;
@@ -63,42 +62,42 @@ fn counting_usage_costs_little_of_a_verification() {
 }
 
 /// How long a request waits that needs a slot of its own, alone and beside a disk that is kept busy. All keys come at once as
-/// a minute begins, and in the first of all minutes nobody knows how many there will be. The same without any pages tells
-/// what is the machine's: whoever else runs on it.
+/// a minute begins, and in the first of all minutes nobody knows how many there will be.
 #[test]
 #[ignore = "measures; needs a release build"]
 fn how_long_a_slot_takes_at_the_most() {
+    const ROUNDS: usize = 10;
     let names: Vec<Arc<str>> = (0..KEYS).map(|number| format!("key_{number}").into()).collect();
-    for round in 0..3 {
-        let mut held = HashMap::new();
-        let plain = minutes(&names, |name, minute| {
-            *held.entry((Arc::clone(name), minute)).or_insert(0) += 1;
-        });
-        tell(&format!("round {round}, without pages"), plain);
-        for beside in [Beside::Nothing, Beside::Flushes] {
+    let project = Arc::from("api");
+    for beside in [Beside::Nothing, Beside::Flushes] {
+        let (mut first, mut later) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
             let dir = tempfile::tempdir().unwrap();
             let Opened { pages, .. } = pages_in(dir.path());
-            let (project, over) = (Arc::from("api"), AtomicBool::new(false));
-            let took = std::thread::scope(|scope| {
+            let over = AtomicBool::new(false);
+            std::thread::scope(|scope| {
                 if beside == Beside::Flushes {
                     scope.spawn(|| keep_flushing(dir.path(), &over));
                 }
-                let took = minutes(&names, |name, minute| {
-                    let slot = pages.find(&project, name, minute).unwrap();
-                    pages.add(slot, Usage::request());
-                });
+                for number in 0..MINUTES {
+                    let minute = Minute::of(NOW + number * 60_000);
+                    let took = waits(&names, |name| {
+                        let slot = pages.find(&project, name, minute).unwrap();
+                        pages.add(slot, Usage::request());
+                    });
+                    if number == 0 { &mut first } else { &mut later }.extend(took);
+                    rest();
+                }
                 over.store(true, Ordering::Relaxed);
-                took
             });
-            tell(&format!("round {round}, beside {beside:?}"), took);
         }
+        tell(&format!("beside {beside:?}, first minutes"), first);
+        tell(&format!("beside {beside:?}, later ones"), later);
     }
 }
 
 const KEYS: usize = 10_000;
-const MINUTES: u64 = 20;
-/// The rest of a minute, in which room for the next is made.
-const REST: Duration = Duration::from_millis(300);
+const MINUTES: u64 = 6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beside {
@@ -106,33 +105,62 @@ enum Beside {
     Flushes,
 }
 
-/// How long each key took, minute by minute.
-#[allow(clippy::disallowed_methods, reason = "the rest of a minute is nothing but time")]
-fn minutes(names: &[Arc<str>], mut count: impl FnMut(&Arc<str>, Minute)) -> Vec<Vec<Duration>> {
-    let minute = |number: u64| {
-        let minute = Minute::of(NOW + number * 60_000);
-        let took = names.iter().map(|name| timed(1, |_| count(name, minute))).collect();
-        std::thread::sleep(REST);
-        took
+/// How long something took, and whether the thread gave up its core for it: it waited for a lock or the disk. One that took
+/// long and did not was put off its core by somebody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Wait {
+    took: Duration,
+    slept: bool,
+}
+
+/// Longer ones are looked at.
+const LONG: Duration = Duration::from_micros(200);
+
+fn waits(names: &[Arc<str>], mut count: impl FnMut(&Arc<str>)) -> Vec<Wait> {
+    let mut sleeps = sleeps_so_far();
+    let one = |name| {
+        let took = timed(1, |_| count(name));
+        if took < LONG {
+            return Wait { took, slept: false };
+        }
+        let before = std::mem::replace(&mut sleeps, sleeps_so_far());
+        Wait { took, slept: sleeps > before }
     };
-    (0..MINUTES).map(minute).collect()
+    names.iter().map(one).collect()
+}
+
+/// Times that this thread gave up its core by itself.
+fn sleeps_so_far() -> u64 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.unwrap().trim().parse().unwrap()
+}
+
+/// The rest of a minute, in which room for the next is made.
+#[allow(clippy::disallowed_methods, reason = "the rest of a minute is nothing but time")]
+fn rest() {
+    std::thread::sleep(Duration::from_millis(300));
 }
 
 #[allow(clippy::print_stdout, reason = "figures are what it is for")]
-fn tell(what: &str, mut took: Vec<Vec<Duration>>) {
-    let later = took.split_off(1).concat();
-    for (which, mut took) in [("first minute", took.concat()), ("later ones", later)] {
-        took.sort_unstable();
-        let at = |thousandths: usize| took[(took.len() - 1) * thousandths / 1_000];
-        let long = took.iter().filter(|took| **took > Duration::from_millis(1)).count();
-        println!(
-            "{what}, {which}: p50 {:?}, p99.9 {:?}, most {:?}; {long} of {} above 1 ms",
-            at(500),
-            at(999),
-            at(1_000),
-            took.len()
-        );
-    }
+fn tell(what: &str, mut waits: Vec<Wait>) {
+    waits.sort_unstable();
+    let at = |thousandths: usize| waits[(waits.len() - 1) * thousandths / 1_000].took;
+    let most = |slept| waits.iter().rev().find(|wait| wait.slept == slept).map(|wait| wait.took);
+    let long = |slept| {
+        let ms = Duration::from_millis(1);
+        waits.iter().filter(|wait| wait.slept == slept && wait.took > ms).count()
+    };
+    println!(
+        "{what}: p50 {:?}, p99.9 {:?}; waited at most {:?}, {} of {} above 1 ms; put off at most {:?}, {} above 1 ms",
+        at(500),
+        at(999),
+        most(true).unwrap_or_default(),
+        long(true),
+        waits.len(),
+        most(false).unwrap_or_default(),
+        long(false)
+    );
 }
 
 /// As a database on the same disk does.

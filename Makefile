@@ -2,7 +2,7 @@
 
 # Commands that the tests and the benchmarks call, as scripts/need takes them.
 TEST_NEEDS  := node:nodejs npm python3:python3-venv redis-server caddy
-BENCH_NEEDS := wrk valgrind taskset:util-linux
+BENCH_NEEDS := wrk valgrind taskset:util-linux redis-server
 
 # nextest runs test binaries side by side; without it cargo's own runner does.
 ifneq ($(shell cargo nextest --version 2>/dev/null),)

@@ -1,6 +1,11 @@
-//! Room for slots: the parts of the file that are mapped so far. A thread makes them before they are needed, because a disk
-//! may take tens of milliseconds to give room, and whoever needs a slot is a request. Only when keys come faster than that
-//! does one wait for its part.
+//! Room for slots: the parts of the file that are mapped so far. A thread makes them before they are needed: whoever needs a
+//! slot is a request, and how long a disk takes to give room is up to the disk. Only when keys come faster than that does
+//! one wait for its part.
+//!
+//! Of 1,200,000 slots for 10,000 keys a minute, half of them beside a disk that was flushed all the time, none took 0.2 ms of
+//! waiting for a lock or the disk, also in a first minute, when nobody knows yet how many will come; p99.9 was 0.03 to 0.1 ms.
+//! Being put off the core by somebody else cost up to 9 ms, on two cores. (`how_long_a_slot_takes_at_the_most` in
+//! `crates/account/tests/it/pages_cost.rs`)
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};

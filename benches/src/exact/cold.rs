@@ -16,6 +16,7 @@ use crate::http::requests::{ROOT_KEY, on_the_wire_as};
 use crate::http::server::{Core, Server};
 use crate::http::{cores, scratch};
 use crate::identifiers::identifier;
+use crate::proc::resident_bytes_of;
 use crate::report::{self, Table, Target, ratio};
 use crate::rounds::Spread;
 use crate::verify::metrics::Metrics;
@@ -31,7 +32,7 @@ const IDLE: Duration = Duration::from_millis(2_500);
 /// Of the plain counter's calls of a round these are not measured: they only fill its Redis as much as the node's.
 const FILLING: u64 = 70;
 const IN_NO_TIME: Pace = Pace { at_once: 50.0, per_second: f64::INFINITY };
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 13] = [
     "algorithm",
     "identifiers",
     "connections",
@@ -40,6 +41,7 @@ const COLUMNS: [&str; 12] = [
     "calls per identifier",
     "degraded",
     "bytes per record (plain counter)",
+    "bytes in the node",
     "Redis' CPU µs per call",
     "of the plain counter",
     "calls per read",
@@ -97,6 +99,7 @@ impl Case {
 
         let plain_before = Reading::of(&plain)?;
         let (before, met_before) = (Reading::of(&ours)?, Metrics::of(node.address())?);
+        let resident = resident_bytes_of(node.pid())?;
         let (mut all, mut rounds) = (Tally::default(), Vec::new());
         for round in 0..self.rounds {
             let from = round * self.each;
@@ -115,6 +118,7 @@ impl Case {
             Reading::of(&ours)?.since(before).memory,
             Reading::of(&plain)?.since(plain_before).memory,
         );
+        let grown = resident_bytes_of(node.pid())?.saturating_sub(resident);
         pause(IDLE);
         let whole = Reading::of(&ours)?.since(before);
         let met = Metrics::of(node.address())?;
@@ -124,7 +128,7 @@ impl Case {
         if waits + count("tollkeeper_lease_detached_total") < self.identifiers() {
             return Err(Failure::Invalid(format!("only {waits} requests asked Redis")));
         }
-        Ok(self.row(all, &rounds, (whole.records, late), memory))
+        Ok(self.row(all, &rounds, (whole.records, late), (memory, grown)))
     }
 
     fn row(
@@ -132,7 +136,7 @@ impl Case {
         mut all: Tally,
         rounds: &[(Work, Work)],
         (calls, late): (u64, u64),
-        memory: (f64, f64),
+        (memory, grown): ((f64, f64), u64),
     ) -> Vec<String> {
         let each = |of: fn(&Work) -> f64| -> (Vec<f64>, Vec<f64>) {
             rounds.iter().map(|(ours, plain)| (of(ours), of(plain))).unzip()
@@ -157,6 +161,7 @@ impl Case {
             calls,
             all.degraded.to_string(),
             format!("{bytes:.0} ({plain_bytes:.0}), {}", Target::AtMost(200.0).verdict(bytes)),
+            format!("{:.0}", grown as f64 / self.identifiers() as f64),
             ratio(Spread::of(ours)),
             ratio(Spread::of(plain)),
             format!("{:.1} ({:.1})", Spread::of(depth).median, Spread::of(plain_depth).median),

@@ -28,7 +28,7 @@ pub(super) struct Work {
     pub(super) scripts: u64,
     /// Of these, calls about a cell; the others say that a node lives, or ask whether Redis does.
     pub(super) takes: u64,
-    /// Times that the record of a cell was read: by each call about it that met the right window.
+    /// Times that the record of a cell was made or read: by each call about it that met the right window.
     pub(super) records: u64,
     /// Times that something was read from a connection.
     reads: u64,
@@ -43,10 +43,13 @@ impl Reading {
         let text = redis.ask(&["INFO", "everything"]);
         let read = || {
             let cpu_s = field(&text, "used_cpu_user:")? + field(&text, "used_cpu_sys:")?;
-            // Of a node's scripts only that about a cell reads a hash, and only the one that counts nodes counts a sorted
-            // set. All but that one read an epoch.
-            let about_cells = calls(&text, "hmget") + calls(&text, "hgetall");
-            let epochs = calls(&text, "get").saturating_sub(about_cells);
+            // Of a node's scripts only that about a cell reads a hash or, where the cell is new to the node, tries to make a
+            // string first; only the one that counts nodes counts a sorted set. All but that one read an epoch. A string
+            // that was there already is read as such, and then as a hash; only that asks for a time to live.
+            let (read, unfolded) =
+                (calls(&text, "hmget") + calls(&text, "hgetall"), calls(&text, "pttl"));
+            let about_cells = (read + calls(&text, "set")).saturating_sub(2 * unfolded);
+            let epochs = calls(&text, "get").saturating_sub(about_cells + unfolded);
             Some(Self {
                 scripts: calls(&text, "evalsha"),
                 records: about_cells,

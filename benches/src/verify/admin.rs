@@ -31,19 +31,27 @@ impl Admin {
 
     /// The data of a success; anything else ends the measurement.
     pub(super) fn data(&mut self, method: &str, body: &Value) -> Result<Value, Failure> {
+        let text = self.said(method, &body.to_string())?;
+        let parsed: Result<Value, _> = serde_json::from_str(&text);
+        parsed
+            .map(|mut whole| whole["data"].take())
+            .map_err(|_| Failure::unreadable("an answer", text))
+    }
+
+    /// The text of a success, for whoever has no time to read or write JSON.
+    pub(super) fn said(&mut self, method: &str, body: &str) -> Result<String, Failure> {
         let path = format!("/v2/{method}");
         let headers =
             [("authorization", &*self.authorization), ("content-type", "application/json")];
         let answer = self
             .connection
-            .exchange("POST", &path, &headers, body.to_string().as_bytes())
+            .exchange("POST", &path, &headers, body.as_bytes())
             .map_err(Failure::io(method))?;
         let text = answer.text();
-        let parsed: Option<Value> = serde_json::from_str(&text).ok();
-        match parsed.filter(|_| answer.status == 200) {
-            Some(mut whole) => Ok(whole["data"].take()),
-            None => Err(Failure::Invalid(format!("{method} answered {}: {text}", answer.status))),
+        if answer.status == 200 {
+            return Ok(text);
         }
+        Err(Failure::Invalid(format!("{method} answered {}: {text}", answer.status)))
     }
 
     pub(super) fn api(&mut self) -> Result<String, Failure> {

@@ -15,6 +15,7 @@ mod slot;
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -265,7 +266,7 @@ impl Sealed {
 /// The system lets go of the lock when the process ends, however it ends.
 fn lock(dir: &Path) -> Result<File, JournalError> {
     let path = dir.join("lock");
-    let open = File::options().write(true).create(true).truncate(false).open(&path);
+    let open = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
     let file = open.map_err(at("open", &path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),

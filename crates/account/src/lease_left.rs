@@ -1,7 +1,7 @@
-//! What one process held of a shared cell when it ended, and how to give back what it had surely not spent.
+//! What one process held of a shared cell when it ended, and until when it can be given back.
 //! Pure: no clock, no files, no calls.
 
-use tollkeeper_core::{Algorithm, Boot, Millis, Take, Totals};
+use tollkeeper_core::{Algorithm, Millis};
 use tollkeeper_decide::LeaseMark;
 
 use crate::journal::BootId;
@@ -20,37 +20,25 @@ pub struct LeaseLeft {
 // === impl LeaseLeft ===
 
 impl LeaseLeft {
-    /// Another mark of the same lease. They may come in any order: a checkpoint repeats what it saw a moment ago. Every
-    /// number only ever grew, so the largest are the last.
+    /// Another mark of the same lease. They may come in any order: a checkpoint repeats what it saw a moment ago. In one
+    /// window every number only ever grew, so the largest are the last. A bucket and a log have no windows, and a cell of
+    /// theirs that was forgotten everywhere begins at nothing again: there the mark that lapses last is the last.
     pub fn merge(&mut self, other: &Self) {
         let (mine, theirs) = (&mut self.mark, &other.mark);
+        let timeless = matches!(
+            theirs.limit.algorithm,
+            Algorithm::SlidingLog(_) | Algorithm::TokenBucket { .. }
+        );
+        if timeless && mine.lapse != theirs.lapse {
+            if theirs.lapse > mine.lapse {
+                *mine = theirs.clone();
+            }
+            return;
+        }
         mine.limit = theirs.limit;
         mine.totals = mine.totals.merged(theirs.totals);
         mine.ceiling = mine.ceiling.max(theirs.ceiling);
         mine.lapse = mine.lapse.max(theirs.lapse);
-    }
-
-    /// All that was given back, and is now: below the ceiling units may have been spent, all else that was granted was not.
-    pub fn returned(&self) -> u64 {
-        let Totals { granted, returned, .. } = self.mark.totals;
-        returned.max(granted.saturating_sub(self.mark.ceiling))
-    }
-
-    /// The totals of a process that can no longer speak for itself. Number 0 asks for nothing and disturbs no other call;
-    /// said twice it says nothing new. What it was granted later than the journal knows stays granted.
-    pub fn last_words(&self, boot: Boot, nodes: u64) -> Take {
-        let (granted, returned) = (self.mark.totals.granted, self.returned());
-        Take {
-            boot,
-            seq: 0,
-            win: self.mark.win,
-            totals: Totals { plain: 0, granted, used: self.mark.ceiling, returned },
-            need: 0,
-            ask: 0,
-            bundled: false,
-            nodes,
-            limit: self.mark.limit,
-        }
     }
 
     /// Nobody would gain by it any more; or, where units come back by themselves, they would be free twice.

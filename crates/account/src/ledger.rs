@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 use tollkeeper_core::{Millis, Usage, Verdict};
-use tollkeeper_decide::{Decided, Limited, Verified};
+use tollkeeper_decide::{Decided, Limited, Verified, VerifiedLimit};
 
 use crate::journal::{CreditSpent, SharedJournal};
 use crate::last_used::LastUsed;
@@ -74,7 +74,11 @@ impl Ledger {
 
     /// Every outcome is counted, `NOT_FOUND` too, unless it only says what would happen. Spent credits are in the
     /// journal before this returns.
-    pub fn record_verified(&self, kind: Kind, decided: Decided<Verified>) -> Answer<Verified> {
+    pub fn record_verified(
+        &self,
+        kind: Kind,
+        decided: Decided<Box<Verified>>,
+    ) -> Answer<Box<Verified>> {
         let at = decided.at();
         let made = decided.open();
         if made.dry {
@@ -87,7 +91,7 @@ impl Ledger {
         if let Some(key) = made.key.as_ref().filter(|_| made.passed()) {
             self.last_used.note(key, at);
         }
-        count(&made);
+        count(&made, at);
         if made.credits_spent > 0 {
             self.keep_spending(&made);
         }
@@ -98,9 +102,13 @@ impl Ledger {
     /// Usage of a key that was found: admitted, or denied for whatever reason. In the kernel's hands when this returns.
     fn record_usage(&self, made: &Verified, at: Millis) {
         let (Some(meter), Some(key)) = (&self.meter, &made.key) else { return };
-        let counted = if made.passed() { Usage::request() } else { Usage::denial() };
-        let (bytes, credits) = (made.bytes, made.credits_spent);
-        meter.count(key, Usage { bytes, credits, ..counted }, at);
+        let counted = if made.passed() {
+            Usage { bytes: made.bytes, ..Usage::request() }
+        } else {
+            // What was refused moved nothing.
+            Usage::denial()
+        };
+        meter.count(key, Usage { credits: made.credits_spent, ..counted }, at);
     }
 
     /// A write that fails leaves a gap, which the keeper sees and mends; the credits are spent all the same,
@@ -133,9 +141,9 @@ impl Ledger {
 }
 
 /// Of a request that was refused, the limits count that refused it: the others would have let it pass.
-fn count(made: &Verified) {
+fn count(made: &Verified, at: Millis) {
     for one in &made.limits {
-        let Some(count) = &one.count else { continue };
+        let Some(count) = &one.terms.count else { continue };
         count.hit();
         match (one.outcome.admitted(), one.is_shadow()) {
             (false, true) => count.shadow(),
@@ -143,9 +151,34 @@ fn count(made: &Verified) {
             (true, _) => {}
         }
     }
+    count_rules(made);
     if let Some(count) = made.owner_count() {
         count.hit();
+        count.seen(at);
         if matches!(made.verdict, Verdict::RateLimited | Verdict::UsageExceeded) {
+            count.deny();
+        }
+    }
+}
+
+/// Each rule once, however many of its limits were met. They stand side by side.
+fn count_rules(made: &Verified) {
+    let of_one_rule = |one: &VerifiedLimit, next: &VerifiedLimit| match (one.rule(), next.rule()) {
+        (Some(one), Some(next)) => Arc::ptr_eq(one, next),
+        _ => false,
+    };
+    for limits in made.limits.chunk_by(of_one_rule) {
+        let Some(count) = limits.first().and_then(VerifiedLimit::whole_rule) else { continue };
+        count.hit();
+        match limits.iter().find(|one| !one.outcome.admitted()).map(VerifiedLimit::is_shadow) {
+            Some(true) => count.shadow(),
+            Some(false) => count.deny(),
+            None => {}
+        }
+    }
+    if let Some(count) = &made.ended_by {
+        count.hit();
+        if made.verdict == Verdict::Blocked {
             count.deny();
         }
     }

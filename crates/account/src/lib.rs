@@ -25,5 +25,7 @@ pub use lease_left::LeaseLeft;
 pub use lease_marks::LeaseMarks;
 pub use ledger::{Answer, Ledger};
 pub use meter::Meter;
-pub use rollup::{CacheSight, ENDPOINTS_MAX, OTHER_ENDPOINT, OTHER_IDENTITIES, Rollups, Sight};
+pub use rollup::{
+    CacheSight, ENDPOINTS_MAX, OTHER_ENDPOINT, OTHER_IDENTITIES, Rollups, Sight, Whose,
+};
 pub use tally::{Code, Kind, Reading, Tally};

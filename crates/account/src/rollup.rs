@@ -1,7 +1,10 @@
 //! Decisions added up by the minute: per tenant, endpoint and identity, with a histogram of how long they took.
 //! Each thread adds to a page of its own; a reader takes the pages away and adds them up by name.
 
+mod whose;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,6 +12,9 @@ use crossbeam_utils::CachePadded;
 use tollkeeper_core::{Decision, Grain, Millis, RollupCounts, RollupKey};
 
 use crate::histogram::bucket_of_ns;
+
+use whose::ToldNames;
+pub use whose::Whose;
 
 /// Cells on one page between two readings, ten seconds apart: about 2 MB. Beyond them identities are not told
 /// apart any more.
@@ -38,7 +44,7 @@ pub struct Rollups {
 
 #[derive(Debug)]
 struct Book {
-    pages: Box<[CachePadded<Mutex<Cells>>]>,
+    pages: Box<[CachePadded<Mutex<Page>>]>,
     /// The endpoints that have a name of their own, by tenant: the first that came.
     endpoints: Mutex<HashMap<Arc<str>, HashSet<Arc<str>>>>,
     region: Arc<str>,
@@ -57,7 +63,17 @@ struct Place {
     identity: usize,
 }
 
-type Cells = HashMap<Place, Cell>;
+#[derive(Debug, Default)]
+struct Page {
+    cells: Cells,
+    told: ToldNames,
+}
+
+type Cells = HashMap<Place, Cell, BuildHasherDefault<PlaceHash>>;
+
+/// Places in memory are nobody's choice, so that a hash that nobody can steer would only cost.
+#[derive(Debug, Default)]
+struct PlaceHash(u64);
 
 #[derive(Debug)]
 struct Cell {
@@ -73,7 +89,7 @@ pub struct Sight<'a> {
     pub at: Millis,
     pub tenant_id: &'a Arc<str>,
     pub endpoint: Option<&'a Arc<str>>,
-    pub external_id: Option<&'a Arc<str>>,
+    pub whose: Option<Whose<'a>>,
     pub decision: Decision,
     pub cache: Option<CacheSight>,
     pub latency_ns: u64,
@@ -84,6 +100,29 @@ pub struct Sight<'a> {
 pub enum CacheSight {
     Hit,
     Miss,
+}
+
+// === impl PlaceHash ===
+
+impl Hasher for PlaceHash {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        // The low bits of a product know nothing of high ones, and places are multiples of sixteen.
+        self.0 ^ (self.0 >> 32)
+    }
 }
 
 // === impl Rollups ===
@@ -108,8 +147,16 @@ impl Rollups {
 
     pub fn note(&self, sight: &Sight<'_>) {
         let book = &*self.book;
-        let mut page = lock(&book.pages[self.page]);
-        let named = sight.external_id.unwrap_or(&book.nothing);
+        let Page { cells: page, told } = &mut *lock(&book.pages[self.page]);
+        let placed;
+        let named = match sight.whose {
+            None => &book.nothing,
+            Some(Whose::Stored(name)) => name,
+            Some(Whose::Told(name)) => {
+                placed = told.place(name, CELLS_MAX);
+                placed.as_ref().unwrap_or(&book.others)
+            }
+        };
         let mut identity = named;
         let full = page.len() >= CELLS_MAX && !named.is_empty();
         if full && !page.contains_key(&sight.place(book, named)) {
@@ -143,7 +190,7 @@ impl Rollups {
         let mut sums: BTreeMap<RollupKey, RollupCounts> = BTreeMap::new();
         let pages = self.book.pages.iter();
         let mut cells: Vec<(u64, Cell)> = pages
-            .flat_map(|page| std::mem::take(&mut *lock(page)))
+            .flat_map(|page| std::mem::take(&mut *lock(page)).cells)
             .map(|(place, cell)| (place.minute, cell))
             .collect();
         // The busiest first: they are the ones to be told apart.
@@ -165,7 +212,7 @@ impl Rollups {
 
     /// What could not be stored is added up with what follows; beyond any bound it is counted and gone.
     pub fn give_back(&self, sums: BTreeMap<RollupKey, RollupCounts>) {
-        let mut page = lock(&self.book.pages[0]);
+        let page = &mut lock(&self.book.pages[0]).cells;
         for (key, counts) in sums {
             let cell = Cell {
                 tenant_id: key.tenant_id,

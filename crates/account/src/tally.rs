@@ -18,6 +18,8 @@ pub enum Kind {
     Gate,
     /// A proxy's question.
     Check,
+    /// Whether a tenant may call the API once more in its minute.
+    Call,
 }
 
 /// What was answered.
@@ -66,8 +68,15 @@ pub struct Reading {
 // === impl Kind, Code ===
 
 impl Kind {
-    pub const ALL: [Self; 6] =
-        [Self::Limit, Self::MultiLimit, Self::Peek, Self::Verify, Self::Gate, Self::Check];
+    pub const ALL: [Self; 7] = [
+        Self::Limit,
+        Self::MultiLimit,
+        Self::Peek,
+        Self::Verify,
+        Self::Gate,
+        Self::Check,
+        Self::Call,
+    ];
 
     pub fn label(self) -> &'static str {
         match self {
@@ -77,6 +86,7 @@ impl Kind {
             Self::Verify => "verify",
             Self::Gate => "gate",
             Self::Check => "check",
+            Self::Call => "call",
         }
     }
 }

@@ -19,7 +19,7 @@ mod testing;
 
 pub use error::ArchiveError;
 pub use label::Label;
-pub use listing::{Listed, list};
+pub use listing::{Listed, Listing, list};
 pub use place::Place;
 pub use progress::{Progress, Step, Tell};
 pub use restored::{Target, restore};

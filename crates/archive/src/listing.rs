@@ -13,13 +13,25 @@ pub struct Listed {
     pub object: String,
 }
 
-/// Oldest month first. It reads no rows; `restore` does, and finds what is damaged.
-pub async fn list(place: &Place) -> Result<Vec<Listed>, ArchiveError> {
-    let mut listed = Vec::new();
+/// All objects, oldest month first.
+#[derive(Debug, Default)]
+pub struct Listing {
+    pub listed: Vec<Listed>,
+    /// What is wrong with each object that does not tell what it has; the others do not depend on it.
+    pub unreadable: Vec<ArchiveError>,
+}
+
+/// It reads no rows; `restore` does, and finds what is damaged inside.
+pub async fn list(place: &Place) -> Result<Listing, ArchiveError> {
+    let mut listing = Listing::default();
     for (month, bytes) in place.months().await? {
-        let object = ObjectReader::open(place, &place.month(month)).await?;
-        let (seal, shown) = (object.said(), object.shown().to_owned());
-        listed.push(Listed { month: Label(month), seal, bytes, object: shown });
+        match ObjectReader::open(place, &place.month(month)).await {
+            Ok(object) => {
+                let (seal, shown) = (object.said(), object.shown().to_owned());
+                listing.listed.push(Listed { month: Label(month), seal, bytes, object: shown });
+            }
+            Err(error) => listing.unreadable.push(error),
+        }
     }
-    Ok(listed)
+    Ok(listing)
 }

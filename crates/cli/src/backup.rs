@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use serde_json::json;
 use tollkeeper_server::offline::{OfflineError, back_up, export_config};
 
 use crate::exit::Exit;
@@ -23,6 +24,10 @@ pub(crate) struct Backup {
     #[arg(long)]
     config_only: bool,
 
+    /// Print what was made as JSON
+    #[arg(long)]
+    json: bool,
+
     #[command(flatten)]
     settings: SettingFlags,
 }
@@ -41,14 +46,26 @@ impl Backup {
         if self.config_only {
             let copied = block_on(export_config(&settings, &self.file, now_ms()))?;
             let file = self.file.display().to_string();
+            if self.json {
+                output::json(&json!({ "file": file, "rows": copied.rows }))?;
+                return Ok(Exit::Done);
+            }
             output::record(&[("file", file), ("rows", copied.rows.to_string())])?;
             return Ok(Exit::Done);
         }
         let made = block_on(back_up(&settings, &self.file, now_ms()))?;
+        let rows: u64 = made.manifest.tables.values().sum();
+        if self.json {
+            output::json(&json!({
+                "file": made.path.display().to_string(), "bytes": made.manifest.bytes,
+                "rows": rows, "sha256": made.manifest.sha256,
+            }))?;
+            return Ok(Exit::Done);
+        }
         output::record(&[
             ("file", made.path.display().to_string()),
             ("bytes", made.manifest.bytes.to_string()),
-            ("rows", made.manifest.tables.values().sum::<u64>().to_string()),
+            ("rows", rows.to_string()),
             ("sha256", made.manifest.sha256.clone()),
         ])?;
         Ok(Exit::Done)
@@ -72,7 +89,6 @@ impl From<OfflineError> for Failure {
             OfflineError::Store(inner) if inner.is_transient() => Exit::Unreachable,
             OfflineError::Damaged { .. }
             | OfflineError::DatabaseDamaged { .. }
-            | OfflineError::DataDir(_)
             | OfflineError::Config(_) => Exit::Refused,
             _ => Exit::Settings,
         };

@@ -1,7 +1,7 @@
 //! How a client command finds its server and its root key. The key comes from the environment or from stdin,
 //! never from the arguments, which every user of the machine can read.
 
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 
 use clap::Args;
 use tollkeeper_client::{Client, Secret};
@@ -10,20 +10,18 @@ use tollkeeper_server::settings;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
+const URL_ENV: &str = "TOLLKEEPER_URL";
+const URL_DEFAULT: &str = "http://127.0.0.1:7700";
+const URL_HELP: &str = "Where the server is [env: TOLLKEEPER_URL] [default: http://127.0.0.1:7700]";
 const ROOT_KEY_ENV: &str = "TOLLKEEPER_ROOT_KEY";
 /// Well above the longest root key; keeps a mistaken pipe from being read whole.
 const STDIN_BYTES_MAX: u64 = 4096;
 
 #[derive(Debug, Args)]
 pub(crate) struct Connection {
-    /// Where the server is
-    #[arg(
-        long,
-        env = "TOLLKEEPER_URL",
-        hide_env_values = true,
-        default_value = "http://127.0.0.1:7700"
-    )]
-    url: String,
+    // Read here and not by clap, which would show a flag that came from the environment as one that must be given.
+    #[arg(long, help = URL_HELP)]
+    url: Option<String>,
 
     /// Read the root key from stdin instead of `TOLLKEEPER_ROOT_KEY`
     #[arg(long)]
@@ -51,8 +49,15 @@ impl Connection {
 
     fn client(&self) -> Result<Client, Failure> {
         let root_key = if self.root_key_stdin { from_stdin()? } else { from_environment()? };
-        Ok(Client::new(&self.url, root_key)?)
+        let url = self.url.clone().or_else(|| variable(URL_ENV));
+        Ok(Client::new(url.as_deref().unwrap_or(URL_DEFAULT), root_key)?)
     }
+}
+
+/// Whether somebody pipes something in that nobody has read. Looks, and takes nothing: it may be meant for others.
+pub(crate) fn stdin_is_unread() -> bool {
+    let stdin = std::io::stdin();
+    !stdin.is_terminal() && rustix::io::ioctl_fionread(&stdin).is_ok_and(|bytes| bytes > 0)
 }
 
 /// A variable of ours that is set to something.

@@ -6,6 +6,7 @@ mod finding;
 mod lock;
 mod machine;
 mod port;
+mod servers;
 
 use clap::Args;
 use serde::Serialize;
@@ -16,7 +17,7 @@ use crate::output;
 use crate::setting_flags::SettingFlags;
 use finding::{Finding, Grade};
 
-/// Check settings, port, data folder and machine before serving; exits 2 when a check fails
+/// Check settings, port, data folder, database, Redis and machine before serving; exits 2 when a check fails
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
     /// Print the findings as JSON
@@ -54,6 +55,7 @@ impl Doctor {
                 findings.push(port::check(settings.http_listen));
                 findings.extend(data_dir::check(&settings.data_dir));
                 findings.extend(lock::check(&settings.data_dir));
+                findings.extend(servers::check(&settings));
                 findings.push(machine::open_files(settings.max_connections));
                 findings.push(machine::clock(Some(&settings.data_dir)));
             }

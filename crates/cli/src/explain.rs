@@ -54,6 +54,7 @@ impl Explain {
             } else {
                 show(&reply)?;
             }
+            self.request.note_unread_key(key.as_deref());
             Ok(if reply.allowed { Exit::Done } else { Exit::Denied })
         })
     }

@@ -53,7 +53,7 @@ impl From<ClientError> for Failure {
 }
 
 fn refused(error: &ClientError) -> Failure {
-    let ClientError::Refused { status, errors, request_id, .. } = error else {
+    let ClientError::Refused { status, kind, errors, request_id, .. } = error else {
         return Failure::new(Exit::Refused, error.to_string());
     };
     let mut what = error.to_string();
@@ -70,10 +70,28 @@ fn refused(error: &ClientError) -> Failure {
              or was given it in its own TOLLKEEPER_ROOT_KEY",
         ),
         403 => failure.with_next("use a root key that has the permission named above"),
+        404 => failure.with_next(format!("check the name or id above{}", shown_by(kind))),
+        409 => failure.with_next("use another name, or change what is there"),
         410 => failure.with_next("that namespace was deleted; use another name"),
         429 => failure.with_next("wait a moment and ask again"),
         500.. => failure.with_next("look into the server's log for the request named above"),
         _ => failure,
+    }
+}
+
+/// Where a person sees what there is, for things that a command lists.
+fn shown_by(kind: &str) -> &'static str {
+    match kind.rsplit('/').next().unwrap_or_default() {
+        "identity_not_found" => ": `tollkeeper identities list` shows what there is",
+        "api_not_found" => ": `tollkeeper projects list` shows what there is",
+        "key_not_found" => {
+            ": `tollkeeper keys list` and `tollkeeper root-keys list` show what there is"
+        }
+        "rule_not_found" => ": `tollkeeper rules list` shows what there is",
+        "rule_version_not_found" => {
+            ": the last hundred versions are kept, and `tollkeeper audit changes --action rules.apply` shows which"
+        }
+        _ => "",
     }
 }
 

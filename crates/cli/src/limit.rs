@@ -149,12 +149,16 @@ fn show_reply(reply: &LimitReply<'_>) -> Result<(), Failure> {
 }
 
 fn show_peek(reply: PeekReply) -> Result<(), Failure> {
-    output::record(&[
+    let mut columns = vec![
         ("limit", reply.limit.to_string()),
         ("used", reply.used.to_string()),
         ("remaining", reply.remaining.to_string()),
         ("reset", moment::ahead(reply.reset)),
-    ])
+    ];
+    if reply.degraded {
+        columns.push(("degraded", "true".to_owned()));
+    }
+    output::record(&columns)
 }
 
 fn lasting(millis: u64) -> String {

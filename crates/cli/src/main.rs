@@ -4,6 +4,7 @@
 mod archive;
 mod audit;
 mod backup;
+mod changed_key;
 mod check;
 mod completions;
 mod connection;
@@ -31,6 +32,7 @@ mod since;
 mod status;
 mod usage;
 mod window;
+mod wrong_values;
 
 use std::process::ExitCode;
 
@@ -82,7 +84,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
+    let outcome = match wrong_values::parsed::<Arguments>().command {
         None => teach(),
         Some(Command::Serve(serve)) => serve.run(),
         Some(Command::Keys(keys)) => keys.run(),

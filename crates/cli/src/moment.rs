@@ -43,6 +43,11 @@ pub(crate) fn shown(at_ms: Option<u64>) -> String {
     }
 }
 
+/// The same to the second, for what happens many times a minute.
+pub(crate) fn shown_exactly(at_ms: u64) -> String {
+    if output::is_terminal() { date_and_second(at_ms) } else { at_ms.to_string() }
+}
+
 /// A point in time that matters by its distance.
 pub(crate) fn ahead(at_ms: u64) -> String {
     if output::is_terminal() {
@@ -56,6 +61,11 @@ fn date(at_ms: u64) -> String {
     let (year, month, day) = civil(at_ms / DAY_MS);
     let minutes = at_ms % DAY_MS / 60_000;
     format!("{year}-{month:02}-{day:02} {:02}:{:02}Z", minutes / 60, minutes % 60)
+}
+
+fn date_and_second(at_ms: u64) -> String {
+    let minute = date(at_ms);
+    format!("{}:{:02}Z", minute.trim_end_matches('Z'), at_ms % 60_000 / 1_000)
 }
 
 /// The proleptic Gregorian date of a day since 1970, by eras of 400 years that begin in March.
@@ -82,7 +92,7 @@ pub(crate) fn now_ms() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Moment, date, now_ms};
+    use super::{Moment, date, date_and_second, now_ms};
 
     #[test]
     fn dates_hold_across_leap_years_and_centuries() {
@@ -96,6 +106,8 @@ mod tests {
         for (at, text) in cases {
             assert_eq!(date(at), text);
         }
+        assert_eq!(date_and_second(951_782_399_999), "2000-02-28 23:59:59Z");
+        assert_eq!(date_and_second(5_000), "1970-01-01 00:00:05Z");
     }
 
     #[test]

@@ -88,6 +88,12 @@ pub(crate) fn complaint(what: &str, next: Option<&str>) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
+/// One of several faults, as it is, on stderr.
+pub(crate) fn fault(text: &str) {
+    // There is nowhere left to complain to when stderr is gone.
+    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+}
+
 /// A foreign text without anything that a terminal would obey. Line breaks stay.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()

@@ -214,6 +214,7 @@ impl Answering {
         }
         let number = |number: Option<u64>| number.map(|n| n.to_string()).unwrap_or_default();
         let limits = &quota.limits;
+        let totals = quota.totals.as_ref();
         output::details(&[
             ("external_id", printable(&quota.external_id)),
             ("tier", printable(&quota.tier)),
@@ -222,6 +223,8 @@ impl Answering {
             ("per_hour", number(limits.per_hour)),
             ("per_day", number(limits.per_day)),
             ("burst", number(limits.burst)),
+            ("today", number(totals.map(|totals| totals.today))),
+            ("month", number(totals.map(|totals| totals.month))),
             ("reset_at", moment::shown(quota.reset_at)),
             ("last_request_at", moment::shown(quota.last_request_at)),
             ("exceeded_count", quota.exceeded_count.to_string()),

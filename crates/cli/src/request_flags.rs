@@ -7,6 +7,7 @@ use tollkeeper_client::wire::{CheckRequest, ExplainRequest, KeyText, SpendCredit
 use crate::connection::{self, Connection};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::output;
 
 const KEY_ENV: &str = "TOLLKEEPER_KEY";
 
@@ -70,6 +71,16 @@ impl RequestFlags {
             key if key.is_empty() => Err(Failure::new(Exit::Settings, "no key was given")
                 .with_next("pipe it in, such as `tollkeeper explain --key-stdin < key.txt`")),
             key => Ok(Some(key)),
+        }
+    }
+
+    /// Says that a request went without a key, where it looks as if one had been piped in. Asked for behind the answer, when
+    /// whoever pipes has had the time to.
+    pub(crate) fn note_unread_key(&self, key: Option<&str>) {
+        if key.is_none() && !self.key_stdin && connection::stdin_is_unread() {
+            output::note(
+                "the request has no key: what stands on stdin is read as one only with --key-stdin",
+            );
         }
     }
 

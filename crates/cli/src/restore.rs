@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use serde_json::json;
 use tollkeeper_server::offline::{Checked, Restored, restore};
 
 use crate::backup::block_on;
@@ -22,6 +23,10 @@ pub(crate) struct Restore {
     #[arg(long)]
     unchecked: bool,
 
+    /// Print what was done as JSON
+    #[arg(long)]
+    json: bool,
+
     #[command(flatten)]
     settings: SettingFlags,
 }
@@ -31,6 +36,15 @@ impl Restore {
         let settings = self.settings.load()?;
         let checked = if self.unchecked { Checked::ByContent } else { Checked::ByManifest };
         match block_on(restore(&settings, &self.file, checked, now_ms()))? {
+            Restored::Config(copied) if self.json => {
+                output::json(&json!({ "restored": "config", "rows": copied.rows }))?;
+            }
+            Restored::Backup { aside, manifest } if self.json => {
+                output::json(&json!({
+                    "restored": "backup", "madeAt": manifest.map(|manifest| manifest.created_at),
+                    "aside": aside.map(|aside| aside.display().to_string()),
+                }))?;
+            }
             Restored::Config(copied) => {
                 output::record(&[
                     ("restored", "config".into()),

@@ -6,6 +6,7 @@ use tollkeeper_client::wire::{
     RootKey, UpdateRootKeyRequest,
 };
 
+use crate::changed_key::ChangedKeyFormat;
 use crate::connection::Connection;
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
@@ -40,8 +41,8 @@ Examples:
   tollkeeper root-keys create --name gateway --permission 'api.*.verify_key'
   tollkeeper root-keys create --name deploy --permission 'api.*.create_key' --expires 90d --key-only > deploy.key
   tollkeeper root-keys list
-  tollkeeper root-keys reroll key_2x7 --grace 1h
-  tollkeeper root-keys update key_2x7 --disable
+  tollkeeper root-keys reroll rk_2x7 --grace 1h
+  tollkeeper root-keys update rk_2x7 --disable
 
 {}",
         exit::HELP
@@ -91,6 +92,9 @@ pub(crate) struct Update {
     changes: Changes,
 
     #[command(flatten)]
+    format: ChangedKeyFormat,
+
+    #[command(flatten)]
     connection: Connection,
 }
 
@@ -135,6 +139,9 @@ pub(crate) struct Reroll {
 pub(crate) struct Delete {
     /// Id of the root key
     key_id: String,
+
+    #[command(flatten)]
+    format: ChangedKeyFormat,
 
     #[command(flatten)]
     connection: Connection,
@@ -195,7 +202,7 @@ impl Update {
             ask.permissions = texts(&it.permissions);
             ask.enabled = (it.enable || it.disable).then_some(it.enable);
             client.update_root_key(&ask).await?;
-            told(&self.key_id, "updated")
+            self.format.show(&self.key_id, "updated")
         })
     }
 }
@@ -215,14 +222,9 @@ impl Delete {
     fn run(&self) -> Result<Exit, Failure> {
         self.connection.talk(async |client| {
             client.delete_root_key(&DeleteRootKeyRequest::new(self.key_id.as_str().into())).await?;
-            told(&self.key_id, "deleted")
+            self.format.show(&self.key_id, "deleted")
         })
     }
-}
-
-fn told(key_id: &str, state: &str) -> Result<Exit, Failure> {
-    output::record(&[("key_id", printable(key_id)), ("state", state.to_owned())])?;
-    Ok(Exit::Done)
 }
 
 fn row(key: &RootKey<'_>) -> Vec<(&'static str, String)> {

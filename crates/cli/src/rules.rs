@@ -14,6 +14,7 @@ mod yaml;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use serde_json::{Value, json};
 use tollkeeper_client::wire::{
     ApplyRulesRequest, DeleteRuleRequest, GetRuleRequest, ListRulesRequest, RollbackRulesRequest,
 };
@@ -83,6 +84,10 @@ struct Source {
 pub(crate) struct Lint {
     #[command(flatten)]
     source: Source,
+
+    /// Print one JSON object: how many rules and tests there are, and every fault
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -182,6 +187,9 @@ impl Rules {
 
 impl Lint {
     fn run(&self) -> Result<Exit, Failure> {
+        if self.json {
+            return self.as_json();
+        }
         let read = self.source.read()?;
         let mut columns = vec![("rules", read.checked.len().to_string())];
         if !read.tests.is_empty() {
@@ -193,10 +201,29 @@ impl Lint {
     }
 }
 
+impl Lint {
+    /// The faults on stdout, where a pipeline reads them, and the same exit code.
+    fn as_json(&self) -> Result<Exit, Failure> {
+        match file::read(&self.source.file, self.source.format)? {
+            Ok(RulesRead { checked, tests, notes }) => {
+                let (rules, tests) = (checked.len(), tests.len());
+                output::json(
+                    &json!({ "rules": rules, "tests": tests, "faults": [], "notes": notes }),
+                )?;
+                Ok(Exit::Done)
+            }
+            Err(faulty) => {
+                output::json(&json!({ "faults": faulty.faults }))?;
+                Err(faulty.into())
+            }
+        }
+    }
+}
+
 impl Source {
     /// The rules, once all of them are good; notes are shown on the way.
     fn read(&self) -> Result<RulesRead, Failure> {
-        let read = file::read(&self.file, self.format)?;
+        let read = file::read(&self.file, self.format)??;
         read.notes.iter().for_each(|note| output::note(&printable(note)));
         Ok(read)
     }
@@ -229,17 +256,20 @@ impl Turn {
 impl List {
     fn run(&self) -> Result<Exit, Failure> {
         self.with.connection.talk(async |client| {
-            let (mut ask, mut rows) = (ListRulesRequest::default(), Vec::new());
+            let (mut ask, mut rules) = (ListRulesRequest::default(), Vec::new());
             loop {
                 let page = client.list_rules(&ask).await?;
-                if self.with.json {
-                    page.rows.iter().try_for_each(output::json)?;
-                } else {
-                    rows.extend(page.rows.iter().map(|rule| shown::row(&rule.0)));
-                }
+                rules.extend(page.rows);
                 let Some(next) = page.next else { break };
                 ask.cursor = Some(next.into());
             }
+            // As they are asked: a page comes in the order of names, which stays within one priority.
+            rules.sort_by_key(|rule| rule.0.get("priority").and_then(Value::as_u64).unwrap_or(100));
+            if self.with.json {
+                rules.iter().try_for_each(output::json)?;
+                return Ok(Exit::Done);
+            }
+            let rows: Vec<_> = rules.iter().map(|rule| shown::row(&rule.0)).collect();
             output::records(&rows)?;
             Ok(Exit::Done)
         })

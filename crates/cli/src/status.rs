@@ -55,7 +55,11 @@ fn show(status: &StatusReply<'_>) -> Result<(), Failure> {
 
 fn details(status: &StatusReply<'_>) -> Vec<(&'static str, String)> {
     let database = &status.database;
-    let answers = if database.answers { "answers" } else { "away" };
+    let answers = match (database.answers, database.writes) {
+        (true, true) => "answers",
+        (true, false) => "takes no writes: see that its disk has room",
+        (false, _) => "away",
+    };
     let mut details = vec![
         ("node", printable(&status.node)),
         ("version", printable(&status.version)),

@@ -3,6 +3,8 @@
 //! It never reads a clock; `now` comes in.
 
 mod grant;
+#[cfg(test)]
+mod properties;
 mod record;
 
 use crate::{Algorithm, Limit, Millis, State};
@@ -75,6 +77,10 @@ pub struct Taken {
     pub recall: bool,
 }
 
+/// So long before a fixed window begins, and no longer before than it is wide, units of it are lent: there to be spent
+/// when it has begun.
+pub const AHEAD_MS: u64 = 60_000;
+
 /// How a call was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stand {
@@ -123,6 +129,20 @@ impl Totals {
             used: self.used.max(other.used),
             returned: self.returned.max(other.returned),
         }
+    }
+}
+
+// === impl Take ===
+
+impl Take {
+    /// Is its window one that the origin may speak of at `now`? Of a fixed one that is yet to begin only loans: a need is
+    /// spent at once, and would be spent in the window before.
+    pub fn is_timely(&self, now: Millis) -> bool {
+        let Algorithm::FixedWindow(window) = self.limit.algorithm else { return true };
+        let (start, end) = window.bounds(Millis(self.win));
+        let early = start.since(now);
+        let ahead = self.need == 0 && early <= AHEAD_MS.min(end.since(start));
+        start.0 == self.win && now < end && (early == 0 || ahead)
     }
 }
 

@@ -6,6 +6,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tollkeeper_core::Millis;
+
 /// Whose limit it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Counted {
@@ -15,6 +17,9 @@ pub enum Counted {
     /// Not one limit: all that was asked for an identity, and refused to it.
     Identity,
 }
+
+/// In the place of a limit's name: all that a rule was asked, each decision once. No limit is called so.
+pub const WHOLE_RULE: &str = "";
 
 /// Which limit is counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -31,6 +36,8 @@ pub struct LimitCount {
     hits: AtomicU64,
     denied: AtomicU64,
     shadow: AtomicU64,
+    /// When it was last asked, unix ms; only of an identity.
+    seen_at: AtomicU64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +46,8 @@ pub struct Counts {
     pub denied: u64,
     /// Would have been denied by a rule that only watches.
     pub shadow: u64,
+    /// The moment of the last request, where that is kept.
+    pub seen_at: Millis,
 }
 
 /// So many parts, each under a lock of its own: loading a key waits at most while one part is drained.
@@ -82,19 +91,31 @@ impl LimitCount {
         self.shadow.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Never backwards. Mostly somebody was there in the same millisecond, and nothing is written.
+    pub fn seen(&self, at: Millis) {
+        if self.seen_at.load(Ordering::Relaxed) < at.0 {
+            self.seen_at.fetch_max(at.0, Ordering::Relaxed);
+        }
+    }
+
     fn take(&self) -> Counts {
         // Most limits in memory were not asked since the last time: those are only read.
         let take = |count: &AtomicU64| match count.load(Ordering::Relaxed) {
             0 => 0,
             _ => count.swap(0, Ordering::Relaxed),
         };
-        Counts { hits: take(&self.hits), denied: take(&self.denied), shadow: take(&self.shadow) }
+        let (hits, denied) = (take(&self.hits), take(&self.denied));
+        let shadow = take(&self.shadow);
+        // It stays, and means something only with what was counted.
+        let seen_at = if hits > 0 { self.seen_at.load(Ordering::Relaxed) } else { 0 };
+        Counts { hits, denied, shadow, seen_at: Millis(seen_at) }
     }
 
     fn add(&self, counts: Counts) {
         self.hits.fetch_add(counts.hits, Ordering::Relaxed);
         self.denied.fetch_add(counts.denied, Ordering::Relaxed);
         self.shadow.fetch_add(counts.shadow, Ordering::Relaxed);
+        self.seen_at.fetch_max(counts.seen_at.0, Ordering::Relaxed);
     }
 }
 
@@ -161,10 +182,23 @@ mod tests {
         count.hit();
         counts.of(of("a")).deny();
         drop(count);
-        let once = Counts { hits: 1, denied: 1, shadow: 0 };
+        let once = Counts { hits: 1, denied: 1, ..Counts::default() };
         assert_eq!(counts.drain(), [(of("a"), once)]);
         assert_eq!(counts.drain(), []);
         assert!(counts.shards.iter().all(|shard| lock(shard).is_empty()));
+    }
+
+    #[test]
+    fn the_last_moment_is_kept_and_goes_with_what_was_counted_since() {
+        let counts = LimitCounts::default();
+        let count = counts.of(of("a"));
+        for at in [5, 9, 7] {
+            count.hit();
+            count.seen(Millis(at));
+        }
+        let seen = Counts { hits: 3, seen_at: Millis(9), ..Counts::default() };
+        assert_eq!(counts.drain(), [(of("a"), seen)]);
+        assert_eq!(counts.drain(), [], "nobody asked since");
     }
 
     #[test]

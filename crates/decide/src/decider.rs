@@ -37,6 +37,8 @@ const ABSENT_MAX: usize = 10_000;
 /// 2 ms, and few enough that requests on the same core do not wait behind them. A record whose turn does not come is served
 /// as it is, to the end of its life, and the next reader tries again.
 const RENEWALS_MAX: usize = 4;
+/// Limits alone decide.
+pub(crate) const NO_CONDITION: Option<fn() -> bool> = None;
 
 pub struct Decider {
     cells: Arc<Cells>,
@@ -126,17 +128,30 @@ impl Decider {
             }
             lined_up => lined_up?,
         };
+        let identifiers: SmallVec<[&str; 1]> =
+            ask.checks.iter().map(|one| one.identifier).collect();
+        self.bring_checks(&ask.caller.tenant.id, checks, &identifiers, ask.once, now).await
+    }
+
+    /// Of limits that are known: what the fleet lends for them, and cells that were parked.
+    pub(crate) async fn bring_checks(
+        &self,
+        tenant_id: &str,
+        checks: SmallVec<[WarmCheck; 1]>,
+        identifiers: &[&str],
+        once: bool,
+        now: Millis,
+    ) -> Result<Warm, WarmError> {
         let Some(fleet) = &self.fleet else {
             let keys = checks.iter().map(|check: &WarmCheck| check.cell.key);
             let returned = self.overflow.fetch(keys).await?;
             return Ok(Warm { checks, returned, shared: None, compared: Vec::new() });
         };
-        let tenant_id = &ask.caller.tenant.id;
         let routed: SmallVec<[Routed<'_>; 1]> =
-            checks.iter().zip(&ask.checks).map(|(warm, one)| warm.routed(one.identifier)).collect();
+            checks.iter().zip(identifiers).map(|(warm, one)| warm.routed(one)).collect();
         sharing::carry(fleet, &self.cells, tenant_id, &routed, now).await;
         // Boxed: a node alone never waits for it, and would carry its room all the same.
-        let gathering = Box::pin(sharing::gather(fleet, tenant_id, &routed, ask.once));
+        let gathering = Box::pin(sharing::gather(fleet, tenant_id, &routed, once));
         let shared = gathering.await.map(Box::new);
         let compared = sharing::compared(fleet, tenant_id, &routed);
         let is_shared = |place| shared.as_ref().is_some_and(|shared| shared.covers(place));
@@ -173,7 +188,7 @@ impl Decider {
     fn limit_shared(&self, warm: Warm, now: Millis) -> Decided<Limited> {
         let Warm { checks, returned, shared, compared } = warm;
         let asks: SmallVec<[CellAsk; 1]> = checks.iter().map(|check| check.cell).collect();
-        let joint = self.settle_shared(shared, &asks, returned, now, || true);
+        let joint = self.settle_shared(shared, &asks, returned, now, NO_CONDITION);
         if let Some(fleet) = &self.fleet {
             for one in compared {
                 one.run(fleet, &joint.settled);
@@ -185,19 +200,24 @@ impl Decider {
         Decided::new(Limited { passed, limits: limits.collect() }, joint.at)
     }
 
-    /// All asks of a request, those that are counted here and those that the fleet lent for, on one more condition.
+    /// All asks of a request, those that are counted here and those that the fleet lent for, on one more condition if
+    /// there is one.
     pub(crate) fn settle_shared(
         &self,
         shared: Option<Box<Shared>>,
         asks: &[CellAsk],
         returned: Vec<Returned>,
         now: Millis,
-        condition: impl FnOnce() -> bool,
+        condition: Option<impl FnOnce() -> bool>,
     ) -> Joint {
         if let (Some(shared), Some(fleet)) = (shared, &self.fleet) {
-            return shared.settle(&self.cells, asks, returned, (now, fleet.now()), condition);
+            let holds = || condition.is_none_or(|condition| condition());
+            return shared.settle(&self.cells, asks, returned, (now, fleet.now()), holds);
         }
-        let settled = self.cells.spend_all_if(asks, returned, now, condition);
+        let settled = match condition {
+            Some(condition) => self.cells.spend_all_if(asks, returned, now, condition),
+            None => self.cells.spend_all(asks, returned, now),
+        };
         let degraded = asks.iter().map(|_| false).collect();
         Joint { settled, degraded, unavailable: false, at: now }
     }

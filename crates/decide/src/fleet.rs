@@ -5,6 +5,7 @@ mod breaker;
 mod links;
 mod mode;
 mod origin;
+mod patience;
 mod shadow;
 mod upkeep;
 
@@ -23,19 +24,14 @@ use crate::lease::{
 pub use links::LinkView;
 pub use mode::{Mode, Modes};
 pub use origin::{Asking, History, News, Origin};
+pub use patience::Patience;
 pub use shadow::{Agreement, Beside, Shadowed};
 
 use links::Links;
 
-/// Patience with the origin on the path of a request: so long, and once more so long.
-/// Together half of Envoy's 20 ms, after which it lets the request through unlimited.
-pub const PATIENCE: Duration = Duration::from_millis(5);
-
-/// What a waiting request has in all; a little above two rounds of patience, so that their outcome is heard.
-const DEADLINE: Duration = Duration::from_millis(11);
-
-/// Twice the patience and a little: whoever wakes up later was not let run.
-const LATE_MS: u64 = 12;
+/// Patience with a call that nobody waits for. Long: what Redis has heard but was not seen to have heard is told once more,
+/// and who is told everything twice answers later still.
+const AT_LEISURE: Duration = Duration::from_millis(250);
 
 pub(crate) type Tell = oneshot::Sender<Dealt>;
 
@@ -49,6 +45,7 @@ pub struct Fleet {
     pub modes: Modes,
     pub shadowed: Shadowed,
     clock: Steady,
+    patience: Patience,
     backstage: Handle,
 }
 
@@ -58,6 +55,14 @@ pub struct SharedAsk<'a> {
     pub ask: LeaseAsk,
     pub scope: &'a Arc<Scope>,
     pub identifier: &'a str,
+}
+
+/// What became of an errand.
+#[derive(Debug)]
+struct Done {
+    /// What follows from it.
+    next: Option<Errand>,
+    heard: bool,
 }
 
 /// What the asks of one request got, together.
@@ -77,6 +82,7 @@ impl Fleet {
         origin: Arc<dyn Origin>,
         mode: Mode,
         clock: Steady,
+        patience: Patience,
         backstage: Handle,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -86,6 +92,7 @@ impl Fleet {
             modes: Modes::new(mode),
             shadowed: Shadowed::default(),
             clock,
+            patience,
             backstage,
         })
     }
@@ -103,7 +110,7 @@ impl Fleet {
             } else {
                 // All asks of a request have one deadline between them.
                 let waited = Duration::from_millis((self.clock)().since(began));
-                self.obtain_one(asked, DEADLINE.saturating_sub(waited)).await
+                self.obtain_one(asked, self.patience.whole().saturating_sub(waited)).await
             };
             gathered.passed &= dealt.outcome.admitted() && !remembered;
             dealt.units.into_iter().for_each(|units| gathered.hold.add(units));
@@ -222,14 +229,18 @@ impl Fleet {
         self.backstage.spawn(async move {
             let mut next = Some(errand);
             while let Some(errand) = next {
-                next = fleet.run(errand).await;
+                next = fleet.run(errand).await.next;
             }
         });
     }
 
-    async fn run(&self, errand: Errand) -> Option<Errand> {
+    async fn run(&self, errand: Errand) -> Done {
         let sent = (self.clock)();
-        let answer = self.ask_twice(&errand).await;
+        let answer = if errand.only_tells() {
+            self.origin.take(&errand.name, &errand.take, AT_LEISURE).await
+        } else {
+            self.ask_twice(&errand).await
+        };
         let heard = (self.clock)();
         let turn =
             self.table.absorb(&errand, answer.as_ref().map_err(|missed| *missed), sent, heard);
@@ -251,7 +262,7 @@ impl Fleet {
             self.origin
                 .announce(&News::Lost { name: Arc::clone(&errand.name), limit: errand.take.limit });
         }
-        turn.next
+        Done { next: turn.next, heard: answer.is_ok() }
     }
 
     /// The same call once more where the first was not answered: its number makes that harmless.
@@ -264,10 +275,11 @@ impl Fleet {
 
     async fn ask_once(&self, errand: &Errand) -> Result<Taken, Missed> {
         let began = (self.clock)();
-        let answer = self.origin.take(&errand.name, &errand.take, PATIENCE).await;
+        let given = self.patience.once(&errand.take.limit);
+        let answer = self.origin.take(&errand.name, &errand.take, given).await;
         let now = (self.clock)();
         // A clock that rings late tells of this machine and not of Redis.
-        let late = now.since(began) > LATE_MS;
+        let late = Patience::is_late(given, now.since(began));
         if answer.is_ok() || !late {
             self.links.note(self.origin.server(&errand.name), answer.is_ok(), now);
         }

@@ -2,12 +2,14 @@
 //! Nothing in here waits or reads a clock, so that a simulator can drive it as well as the server.
 
 mod absorb;
+mod ahead;
 mod cell;
 mod depart;
 mod errand;
 mod fast;
 mod hold;
 mod loss;
+mod mark;
 mod name;
 mod outage;
 mod pace;
@@ -21,8 +23,9 @@ use crate::CellKey;
 
 pub use errand::{Errand, Missed};
 pub use hold::{Hold, Stage, Units};
+pub use mark::{Ceilings, LeaseMark};
 pub use name::{CellName, Scope};
-pub use table::{Ceilings, LeaseMark, LeaseStats, LeaseTable, Turn};
+pub use table::{LeaseStats, LeaseTable, Turn};
 
 /// How the origin of a cell is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

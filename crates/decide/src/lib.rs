@@ -3,16 +3,19 @@
 
 mod ask;
 mod budget;
+mod calls;
 mod cell;
 mod cells;
 mod change;
 mod counts;
 mod decided;
 mod decider;
+mod due;
 mod filter;
 mod fleet;
 mod join;
 mod lease;
+mod limit_terms;
 mod loaded_key;
 mod namespace;
 mod offstage;
@@ -36,29 +39,31 @@ pub use budget::Loads;
 pub use cell::{CellHasher, CellKey, NamespaceTag};
 pub use cells::{CellAsk, CellStats, Cells, Far, Returned};
 pub use change::Change;
-pub use counts::{CountOf, Counted, Counts, LimitCount, LimitCounts};
+pub use counts::{CountOf, Counted, Counts, LimitCount, LimitCounts, WHOLE_RULE};
 pub use decided::Decided;
 pub use decider::{CacheName, Decider};
+pub use due::Due;
 pub use fleet::{
-    Agreement, Asking, Fleet, Gathered, History, LinkView, Mode, Modes, News, Origin, PATIENCE,
+    Agreement, Asking, Fleet, Gathered, History, LinkView, Mode, Modes, News, Origin, Patience,
     Shadowed, SharedAsk, Steady,
 };
 pub use lease::{
     Ceilings, CellName, Consistency, Dealt, Errand, Hold, LeaseAsk, LeaseMark, LeaseStats,
     LeaseTable, Link, Missed, Near as NearLease, OnOutage, Scope, Stage, Turn, Units,
 };
+pub use limit_terms::{LimitTerms, OfRule, Source};
 pub use loaded_key::{LoadedIdentity, LoadedKey, LoadedLimit, owner};
 pub use namespace::Namespace;
 pub use overflow::{Overflow, ROUND};
 pub use ports::{
-    Bank, CreditLease, Directory, KeyHash, KeyHashes, Loading, NamespaceRecord, OriginError,
-    ParkedCell, Ports, RootKey, Shelf, Tenant, Which,
+    Bank, CreditLease, Directory, KeyHash, KeyHashes, LEASE_LIFE_MS, Loading, NamespaceRecord,
+    OriginError, ParkedCell, Ports, RootKey, Shelf, Tenant, Which,
 };
 pub use purse::{Filled, Held, Purse, Taken};
 pub use rule_books::{RuleBook, RuleBooks};
 pub use swr::{Freshness, Lifetime, Near, Swr};
 pub use verify::{
-    AskedLimit, KeyText, OfRule, Purpose, Reach, Reason, Source, Told, Verified, VerifiedLimit,
-    VerifyAsk, WaitingRoom, WarmKey, tier_of,
+    AskedLimit, KeyText, Purpose, Reach, Reason, Told, Verified, VerifiedLimit, VerifyAsk,
+    WaitingRoom, WarmKey, tier_of,
 };
 pub use warm::{Warm, WarmError};

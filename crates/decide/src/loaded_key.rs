@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollkeeper_core::{IdentityRecord, KeyRecord, Millis, Minute, StoredLimit};
+use tollkeeper_core::{IdentityRecord, KeyRecord, Minute, StoredLimit};
 
 use crate::counts::{CountOf, Counted, LimitCount, LimitCounts};
-use crate::lease::Scope;
+use crate::due::Due;
+use crate::limit_terms::{LimitTerms, Source};
 use crate::ports::Tenant;
 use crate::{CellHasher, CellKey, NamespaceTag};
 
@@ -21,7 +22,7 @@ pub struct LoadedKey {
     /// All that is asked for its identity.
     pub owner_count: Option<Arc<LimitCount>>,
     /// When its use was last noted.
-    noted_at: AtomicU64,
+    pub noted: Due,
     /// Where its usage of one minute is counted: the minute above, the place below.
     counted_at: AtomicU64,
 }
@@ -42,9 +43,7 @@ pub struct LoadedLimit {
     pub cell: CellKey,
     /// Whose counter it is: the key's or the identity's.
     pub owner: u64,
-    pub of_identity: bool,
-    pub scope: Arc<Scope>,
-    pub count: Option<Arc<LimitCount>>,
+    pub terms: Arc<LimitTerms>,
 }
 
 // === impl LoadedKey, LoadedLimit ===
@@ -60,18 +59,15 @@ impl LoadedKey {
                 name: name.into(),
             }))
         };
-        let of_key = |stored: &StoredLimit| LoadedLimit {
-            count: count(&stored.name),
-            ..LoadedLimit::new(&tag, stored, false)
-        };
+        let of_key =
+            |stored: &StoredLimit| LoadedLimit::new(&tag, stored, Source::Key, count(&stored.name));
         let mut limits: Vec<LoadedLimit> = record.limits.iter().map(of_key).collect();
         if let Some(identity) = &record.identity {
             let shared = owner(hasher, &record.tenant_slug, &identity.id);
             let unshadowed =
                 identity.limits.iter().filter(|limit| named(&record.limits, &limit.name).is_none());
-            limits.extend(unshadowed.map(|stored| LoadedLimit {
-                count: count(&stored.name),
-                ..LoadedLimit::new(&shared, stored, true)
+            limits.extend(unshadowed.map(|stored| {
+                LoadedLimit::new(&shared, stored, Source::Identity, count(&stored.name))
             }));
         }
         if !limits.iter().any(|limit| limit.stored.auto_apply) {
@@ -88,20 +84,9 @@ impl LoadedKey {
             tag,
             limits,
             owner_count,
-            noted_at: AtomicU64::new(0),
+            noted: Due::default(),
             counted_at: AtomicU64::new(0),
         }
-    }
-
-    /// Is it time to note that it is used? True for one caller in 30 seconds.
-    pub fn is_due(&self, now: Millis) -> bool {
-        const NOTED_MS: u64 = 30_000;
-        let noted = self.noted_at.load(Ordering::Relaxed);
-        now.since(Millis(noted)) >= NOTED_MS
-            && self
-                .noted_at
-                .compare_exchange(noted, now.0, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
     }
 
     /// Where its usage of this minute is counted, if somebody has found that out.
@@ -118,14 +103,26 @@ impl LoadedKey {
 }
 
 impl LoadedLimit {
-    fn new(tag: &NamespaceTag, stored: &StoredLimit, of_identity: bool) -> Self {
+    fn new(
+        tag: &NamespaceTag,
+        stored: &StoredLimit,
+        source: Source,
+        count: Option<Arc<LimitCount>>,
+    ) -> Self {
+        let terms = LimitTerms {
+            id: Arc::clone(&stored.id),
+            name: Arc::clone(&stored.name),
+            auto_apply: stored.auto_apply,
+            source,
+            count,
+            sharing: stored.sharing,
+            scope: Arc::clone(&tag.scope),
+        };
         Self {
             stored: stored.clone(),
             cell: tag.cell(&stored.name, &stored.limit),
             owner: tag.tag,
-            of_identity,
-            scope: Arc::clone(&tag.scope),
-            count: None,
+            terms: Arc::new(terms),
         }
     }
 }
@@ -140,7 +137,8 @@ impl LoadedIdentity {
         record: IdentityRecord,
     ) -> Self {
         let tag = owner(hasher, &tenant.slug, &record.id);
-        let limits = record.limits.iter().map(|stored| LoadedLimit::new(&tag, stored, true));
+        let of_identity = |stored| LoadedLimit::new(&tag, stored, Source::Identity, None);
+        let limits = record.limits.iter().map(of_identity);
         Self {
             tenant_id: Arc::clone(&tenant.id),
             limits: limits.collect(),

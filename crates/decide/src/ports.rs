@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tollkeeper_core::{IdentityRecord, KeyRecord, Millis, Override, Permissions, State};
 
 use crate::CellKey;
+use crate::due::Due;
 
 /// An answer that is on its way from storage.
 pub type Loading<T> = Pin<Box<dyn Future<Output = Result<T, OriginError>> + Send>>;
@@ -20,6 +21,9 @@ pub enum OriginError {
     /// Not even asked: too many loads had found nothing.
     #[error("storage was not asked: too many unknown keys at once")]
     Spared,
+    /// A text that no database stores; the edges refuse it before it comes here.
+    #[error("storage was not asked: a text holds the character U+0000")]
+    NulText,
 }
 
 /// A key's hash: all that is ever stored or looked up of it.
@@ -55,6 +59,8 @@ pub struct RootKey {
     pub expires: Option<Millis>,
     /// The operator's own key: the only one that may manage tenants.
     pub operator: bool,
+    /// Its use is noted now and then.
+    pub noted: Due,
 }
 
 #[derive(Clone, Debug)]
@@ -92,6 +98,11 @@ pub struct CreditLease {
     pub left: u64,
 }
 
+/// How long a process may spend from a lease of credits after the bank last heard of it. Five minutes: longer than a
+/// database takes to fail over. The bank counts a lease as lost after twice as long, so that neither a message that was
+/// under way nor a clock that was set makes both spend the same units.
+pub const LEASE_LIFE_MS: u64 = 300_000;
+
 /// Where credits are kept. Money: every call may be repeated, and none may grant twice.
 ///
 /// The bank keeps one row of totals per key and boot, for as long as the process may live, and at every moment
@@ -111,7 +122,7 @@ pub trait Bank: Send + Sync + 'static {
         now: Millis,
     ) -> Loading<Option<CreditLease>>;
 
-    /// Notes what was spent, so that others see the true balance.
+    /// Notes what was spent, so that others see the true balance, and that this process was heard of.
     fn report(&self, key_id: &str, boot: [u8; 16], spent: u64) -> Loading<()>;
 
     /// Returns what was granted and not spent to the balance, and leaves the row with `granted = spent`: a

@@ -1,6 +1,7 @@
 //! Credits in hand: units leased from the bank in chunks and spent with local arithmetic.
 //! Nothing is spent that was not leased, and what is granted or spent travels as totals of this process' life,
-//! so that a message that is lost, late or sent twice neither makes nor destroys credits.
+//! so that a message that is lost, late or sent twice neither makes nor destroys credits. A lease of which the bank has not
+//! heard for too long is not spent from before it has answered again.
 
 mod books;
 mod pocket;
@@ -131,14 +132,14 @@ impl Purse {
     }
 
     /// Tells the bank what was spent since it last heard, for at most `most` keys.
-    pub async fn report(&self, most: usize) -> Result<usize, OriginError> {
+    pub async fn report(&self, most: usize, now: Millis) -> Result<usize, OriginError> {
         let mut due = self.books.each(|key_id, pocket| {
             pocket.unreported().then(|| (Arc::clone(key_id), pocket.lease().spent))
         });
         due.truncate(most);
         let reported = due.len();
         for (key_id, spent) in due {
-            self.run(Arc::clone(&self.books).report(key_id, spent)).await?;
+            self.run(Arc::clone(&self.books).report(key_id, spent, now)).await?;
         }
         Ok(reported)
     }

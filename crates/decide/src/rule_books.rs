@@ -5,10 +5,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tollkeeper_core::{Limit, Matched, PathPattern, Rule, RuleLimit, RuleScope, RuleSet, Written};
+use tollkeeper_core::{
+    Action, Limit, Matched, PathPattern, Rule, RuleLimit, RuleScope, RuleSet, Written,
+};
 
-use crate::counts::{CountOf, Counted, LimitCount, LimitCounts};
+use crate::counts::{CountOf, Counted, LimitCount, LimitCounts, WHOLE_RULE};
 use crate::lease::Scope;
+use crate::limit_terms::{LimitTerms, OfRule, Source};
 use crate::ports::Tenant;
 use crate::{CellHasher, NamespaceTag};
 
@@ -33,16 +36,16 @@ pub struct RuleBook {
 /// What counting by one rule needs, made ready once.
 #[derive(Debug)]
 pub(crate) struct RulePage {
-    /// The scopes as one text.
-    pub(crate) scope: Arc<str>,
     pub(crate) cells: Vec<RuleCell>,
     /// The patterns as texts, in the rule's order.
     endpoints: Vec<Arc<str>>,
+    /// All that the rule is asked, unless it has one limit, whose count says the same.
+    pub(crate) count: Option<Arc<LimitCount>>,
 }
 
 /// How much, as it is counted and as it is shown.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct Amount {
     pub(crate) limit: Limit,
     /// Where it is shown otherwise than it is counted.
     pub(crate) written: Option<Written>,
@@ -50,11 +53,10 @@ pub(crate) struct Terms {
 
 #[derive(Debug)]
 pub(crate) struct RuleCell {
-    /// `rule/limit`
-    pub(crate) name: Arc<str>,
-    pub(crate) terms: Terms,
+    pub(crate) amount: Amount,
     pub(crate) tag: NamespaceTag,
-    pub(crate) count: Arc<LimitCount>,
+    /// Its name is `rule/limit`.
+    pub(crate) terms: Arc<LimitTerms>,
 }
 
 // === impl RuleBooks ===
@@ -128,25 +130,38 @@ impl RuleBook {
 // === impl RulePage ===
 
 impl RulePage {
-    fn new(books: &RuleBooks, tenant: &Tenant, rule: &Rule) -> Self {
-        let scope: Arc<str> = rule.scope.to_string().into();
+    fn new(books: &RuleBooks, tenant: &Tenant, rule: &Arc<Rule>) -> Self {
+        let scopes: Arc<str> = rule.scope.to_string().into();
+        let counted = |name: &Arc<str>| {
+            books.counts.of(CountOf {
+                tenant_id: Arc::clone(&tenant.id),
+                kind: Counted::Rule,
+                subject: Arc::clone(&rule.name),
+                name: Arc::clone(name),
+            })
+        };
+        let whole = (rule.limits.len() != 1).then(|| counted(&WHOLE_RULE.into()));
         let cell = |limit: &RuleLimit| {
             let name = format!("{}/{}", rule.name, limit.name);
-            let scope = Scope::rule(&tenant.slug, &scope, &name);
-            RuleCell {
+            let tag = books.hasher.scope(&Arc::new(Scope::rule(&tenant.slug, &scopes, &name)));
+            let shadow = rule.action == Action::LogOnly;
+            let (rule, scope) = (Arc::clone(rule), Arc::clone(&scopes));
+            let of = OfRule { scope, shadow, count: whole.clone(), rule };
+            let terms = LimitTerms {
+                id: Arc::default(),
                 name: name.into(),
-                terms: Terms { limit: limit.limit, written: limit.written },
-                tag: books.hasher.scope(&Arc::new(scope)),
-                count: books.counts.of(CountOf {
-                    tenant_id: Arc::clone(&tenant.id),
-                    kind: Counted::Rule,
-                    subject: Arc::clone(&rule.name),
-                    name: Arc::clone(&limit.name),
-                }),
-            }
+                auto_apply: true,
+                sharing: of.rule.sharing,
+                source: Source::Rule(of),
+                count: Some(counted(&limit.name)),
+                scope: Arc::clone(&tag.scope),
+            };
+            let amount = Amount { limit: limit.limit, written: limit.written };
+            RuleCell { amount, tag, terms: Arc::new(terms) }
         };
         let endpoints = rule.endpoints.iter().map(|pattern| pattern.as_str().into()).collect();
-        Self { cells: rule.limits.iter().map(cell).collect(), scope, endpoints }
+        let cells = rule.limits.iter().map(cell).collect();
+        Self { cells, endpoints, count: whole }
     }
 
     /// The pattern that a request matched.

@@ -85,6 +85,12 @@ impl Shard {
         Some(outcome)
     }
 
+    /// What spending from a cell that is here would come to; `None` when it is not.
+    pub(crate) fn probe(&self, touch: &Touch<'_>) -> Option<Outcome> {
+        let cell = self.cells.find(touch.key)?;
+        Some(cell.state.probe(touch.limit, touch.cost, touch.now))
+    }
+
     /// The state of a cell wherever it is; it stays there.
     pub(crate) fn state(&self, key: CellKey) -> Option<&State> {
         let here = self.cells.find(key).map(|cell| &cell.state);

@@ -71,7 +71,7 @@ pub(crate) async fn gather(
     Some(Shared { gathered: fleet.obtain(&shared).await, places })
 }
 
-/// Where shared limits were given up for memory, a cell begins here with this node's part of what the fleet had left,
+/// Where shared limits were given up for memory or shadow, a cell begins here with this node's part of what the fleet had left,
 /// and not afresh: leaving Redis must not be worth a second quota. For the window in which it was left, and for cells
 /// that this node still knows.
 pub(crate) fn inherit(
@@ -82,7 +82,7 @@ pub(crate) fn inherit(
     now: Millis,
 ) {
     let Some(left) = fleet.modes.left_redis() else { return };
-    if fleet.modes.of(tenant_id) == Mode::Memory {
+    if fleet.modes.of(tenant_id) != Mode::Redis {
         for routed in asks {
             routed.inherit(fleet, cells, left, now);
         }

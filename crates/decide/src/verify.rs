@@ -11,11 +11,11 @@ mod subject;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tollkeeper_core::{Millis, Rule, Verdict};
+use tollkeeper_core::{Millis, Verdict};
 
-use crate::decider::{CacheName, Decider};
+use crate::decider::{CacheName, Decider, NO_CONDITION};
 use crate::join::join_all;
-use crate::loaded_key::{LoadedIdentity, LoadedKey};
+use crate::loaded_key::LoadedKey;
 use crate::ports::OriginError;
 use crate::purse::{Filled, Held, Taken};
 use crate::sharing::Joint;
@@ -26,23 +26,19 @@ use rules::Ruled;
 use subject::Subject;
 
 pub use ask::{AskedLimit, KeyText, Purpose, Reach, Told, VerifyAsk, WaitingRoom};
-pub use made::{OfRule, Reason, Source, Verified, VerifiedLimit, tier_of};
+pub use made::{Reason, Verified, VerifiedLimit, tier_of};
 
 /// All that a verification needs, near.
 #[derive(Debug)]
 pub struct WarmKey {
-    key: Option<Arc<LoadedKey>>,
-    named: Option<Arc<LoadedIdentity>>,
-    verdict: Verdict,
+    /// What is known by now. A verdict other than valid is final; limits and credits are yet to come. Boxed, because it is
+    /// handed on until the reply is written.
+    known: Box<Verified>,
     lot: Lot,
     /// Each by itself, and only when the rest has passed.
     watching: Vec<Lot>,
     credits: Credits,
-    blocked_by: Option<Arc<Rule>>,
-    endpoint: Option<Arc<str>>,
-    reasons: Vec<Reason>,
     purpose: Purpose,
-    bytes: u64,
 }
 
 /// What a verification needs of credits.
@@ -77,7 +73,7 @@ impl Decider {
     ) -> Result<WarmKey, WarmError> {
         let key = self.own_key(ask, now, see).await?;
         if ask.key.is_some() && key.is_none() {
-            return Ok(WarmKey::refused(Verdict::NotFound, ask.purpose));
+            return Ok(WarmKey::refused(Verified::of(ask, Verdict::NotFound), ask.purpose));
         }
         let named = match ask.told.external_id {
             // Boxed, like all that is rare: every request carries the room of whatever it might await.
@@ -106,16 +102,20 @@ impl Decider {
         } else {
             Ruled::default()
         };
-        if verdict != Verdict::Valid || ruled.blocked_by.is_some() {
+        let Ruled { lines: by_rules, watching, blocked_by, ended_by, endpoint, reasons } = ruled;
+        if verdict != Verdict::Valid || blocked_by.is_some() {
             let verdict = if verdict == Verdict::Valid { Verdict::Blocked } else { verdict };
-            let Ruled { blocked_by, reasons, endpoint, .. } = ruled;
-            let blocked_by = blocked_by.filter(|_| verdict == Verdict::Blocked);
-            let refused = WarmKey::refused(verdict, ask.purpose);
-            let bytes = ask.bytes;
-            return Ok(WarmKey { key, named, blocked_by, endpoint, reasons, bytes, ..refused });
+            let rule = blocked_by.filter(|_| verdict == Verdict::Blocked);
+            let known = Verified::of(ask, verdict);
+            let known = Verified { key, named, rule, ended_by, endpoint, reasons, ..known };
+            return Ok(WarmKey::refused(known, ask.purpose));
         }
         let mut lines = stored_and_asked(ask, &subject)?;
-        lines.extend(ruled.lines);
+        if lines.is_empty() {
+            lines = by_rules;
+        } else if !by_rules.is_empty() {
+            lines.extend(by_rules);
+        }
         let credits = match &key {
             Some(key) => self.warm_credits(key, ask, now).await?,
             None => Credits::Unlimited,
@@ -128,57 +128,45 @@ impl Decider {
             (Credits::Unlimited, Purpose::Spend) if !ask.once => Reserve::Spend,
             _ => Reserve::Aside,
         };
-        let watching = if ruled.watching.is_empty() {
+        let watching = if watching.is_empty() {
             Vec::new()
         } else {
-            Box::pin(self.bring_watching(&tenant.id, ruled.watching, reserve, now)).await
+            Box::pin(self.bring_watching(&tenant.id, watching, reserve, now)).await
         };
         // Last: a cell that came back must be decided on before the table can lose it twice.
         let lot = self.bring(&tenant.id, lines, reserve, now).await?;
-        let (reasons, endpoint, purpose) = (ruled.reasons, ruled.endpoint, ask.purpose);
-        Ok(WarmKey {
-            key,
-            named,
-            verdict,
-            lot,
-            watching,
-            credits,
-            blocked_by: None,
-            endpoint,
-            reasons,
-            purpose,
-            bytes: ask.bytes,
-        })
+        let known = Verified::of(ask, verdict);
+        let known = Verified { key, named, ended_by, endpoint, reasons, ..known };
+        Ok(WarmKey { known: Box::new(known), lot, watching, credits, purpose: ask.purpose })
     }
 
     /// Decides: limits and credits are all spent, or none is.
-    pub fn verify(&self, warm: WarmKey, now: Millis) -> Decided<Verified> {
-        let WarmKey { key, named, verdict, lot, watching, credits, purpose, .. } = warm;
-        let WarmKey { blocked_by: rule, endpoint, reasons, bytes, .. } = warm;
-        let dry = purpose != Purpose::Spend;
-        let refused = Verified { endpoint, reasons, bytes, dry, ..Verified::refused(verdict) };
-        if verdict != Verdict::Valid {
-            return Decided::new(Verified { key, named, rule, ..refused }, now);
+    pub fn verify(&self, warm: WarmKey, now: Millis) -> Decided<Box<Verified>> {
+        let WarmKey { known: mut made, lot, watching, credits, purpose } = warm;
+        if made.verdict != Verdict::Valid {
+            return Decided::new(made, now);
         }
-        let (lines, joint, paid) = self.settle(key.as_deref(), lot, credits, purpose, now);
-        let passes = joint.settled.passed || (purpose != Purpose::Spend && joint.settled.had_room);
+        let dry = made.dry;
+        let (lines, joint, paid) = self.settle(made.key.as_deref(), lot, credits, purpose, now);
+        let passes = joint.settled.passed || (dry && joint.settled.had_room);
         let affordable = paid.balance.is_none_or(|balance| balance.enough);
-        let verdict = match (passes, joint.settled.had_room) {
+        made.verdict = match (passes, joint.settled.had_room) {
             (true, _) if joint.settled.passed || affordable => Verdict::Valid,
             (_, true) => Verdict::UsageExceeded,
             (_, false) if joint.unavailable => Verdict::Unavailable,
             (_, false) => Verdict::RateLimited,
         };
         let at = joint.at;
+        made.limits.reserve_exact(lines.len());
         let answered = lines.into_iter().zip(joint.settled.outcomes).zip(joint.degraded);
-        let mut made = Verified { verdict, key, named, ..refused };
         for ((line, outcome), degraded) in answered {
             let (line, delay_ms) = line.answer(outcome, degraded, at, dry);
             made.weigh(line, delay_ms);
         }
+        made.blame();
         let spends = made.passed() && !dry;
         for lot in watching {
-            let (lines, joint) = self.settle_lot(lot, now, || spends);
+            let (lines, joint) = self.settle_lot(lot, now, Some(|| spends));
             let answered = lines.into_iter().zip(joint.settled.outcomes).zip(joint.degraded);
             let seen =
                 answered.map(|((line, one), degraded)| line.answer(one, degraded, at, dry).0);
@@ -232,21 +220,26 @@ impl Decider {
     ) -> (lines::Lines, Joint, Paid) {
         let spends = purpose == Purpose::Spend;
         let (Credits::Limited { cost, held }, Some(key)) = (credits, key) else {
-            let (lines, joint) = self.settle_lot(lot, now, || spends);
+            let (lines, joint) = if spends {
+                self.settle_lot(lot, now, NO_CONDITION)
+            } else {
+                self.settle_lot(lot, now, Some(|| false))
+            };
             return (lines, joint, Paid::default());
         };
         let look = || self.purse().look(&key.record.id);
         if !spends {
-            let (lines, joint) = self.settle_lot(lot, now, || false);
+            let (lines, joint) = self.settle_lot(lot, now, Some(|| false));
             let there = look();
             let balance = Some(Taken { enough: cost <= there.balance, ..there });
             return (lines, joint, Paid { balance, spent: 0 });
         }
         let mut taken = None;
-        let (lines, joint) = self.settle_lot(lot, now, || {
+        let pays = || {
             taken = held.map(|held| self.purse().take(held));
             taken.is_some_and(|taken| taken.enough)
-        });
+        };
+        let (lines, joint) = self.settle_lot(lot, now, Some(pays));
         // The total of this very take: by now others may have taken too, or given everything back.
         let balance = taken.unwrap_or_else(look);
         let spent = if joint.settled.passed { cost } else { 0 };
@@ -274,19 +267,8 @@ impl Decider {
 // === impl WarmKey ===
 
 impl WarmKey {
-    fn refused(verdict: Verdict, purpose: Purpose) -> Self {
-        Self {
-            key: None,
-            named: None,
-            verdict,
-            lot: Lot::default(),
-            watching: Vec::new(),
-            credits: Credits::Unlimited,
-            blocked_by: None,
-            endpoint: None,
-            reasons: Vec::new(),
-            purpose,
-            bytes: 0,
-        }
+    fn refused(known: Verified, purpose: Purpose) -> Self {
+        let (lot, watching) = (Lot::default(), Vec::new());
+        Self { known: Box::new(known), lot, watching, credits: Credits::Unlimited, purpose }
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tollkeeper_core::{Consistency, Cost, Outcome, Sharing};
+use tollkeeper_core::{Consistency, Cost, Limit, Outcome, Sharing};
 
 use crate::ask::{LimitCheck, LimitedOne};
 use crate::cells::{CellAsk, Returned};
@@ -12,7 +12,7 @@ use crate::counts::LimitCount;
 use crate::lease::Scope;
 use crate::ports::{OriginError, RootKey};
 use crate::sharing::{self, Compared, Routed, Shared};
-use crate::{Decider, Namespace};
+use crate::{Decider, Namespace, NamespaceTag};
 
 /// All that an ask needs, near.
 #[derive(Debug)]
@@ -69,6 +69,14 @@ impl WarmCheck {
         let scope = Arc::clone(&namespace.tag.scope);
         let count = Arc::clone(&namespace.count);
         Self { cell, sharing: check.sharing, scope, override_id, count }
+    }
+
+    /// A limit that belongs to its owner and is shared as the fleet shares by default. Nobody asks how often it was hit.
+    pub(crate) fn of_owner(tag: &NamespaceTag, name: &str, limit: Limit) -> Self {
+        let cell =
+            CellAsk { key: tag.cell(name, &limit), namespace: tag.tag, limit, cost: Cost::ONE };
+        let (scope, count) = (Arc::clone(&tag.scope), Arc::default());
+        Self { cell, sharing: Sharing::default(), scope, override_id: None, count }
     }
 
     pub(crate) fn routed<'a>(&'a self, identifier: &'a str) -> Routed<'a> {

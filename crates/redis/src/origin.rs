@@ -37,9 +37,9 @@ pub(crate) const UNLOCK: ScriptId = ScriptId(9);
 
 /// Scripts in the order of their ids.
 const SCRIPTS: [&str; 10] = [
-    include_str!("scripts/take.lua"),
+    concat!(include_str!("scripts/unfold.lua"), include_str!("scripts/take.lua")),
     include_str!("scripts/epoch.lua"),
-    include_str!("scripts/reset.lua"),
+    concat!(include_str!("scripts/unfold.lua"), include_str!("scripts/reset.lua")),
     include_str!("scripts/members.lua"),
     include_str!("scripts/keep.lua"),
     include_str!("scripts/tell.lua"),

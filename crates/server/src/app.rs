@@ -45,6 +45,8 @@ pub struct App {
     /// And so is this.
     pub forward_auth: Arc<ForwardAuth>,
     pub followed: Followed,
+    /// How old a cached record may be that is used at all.
+    pub cache_stale_ms: u64,
     /// Absent on a node alone.
     pub shared: Option<Shared>,
     /// Absent on a node alone, and where each node has a database of its own.
@@ -69,6 +71,12 @@ impl App {
         self.followed.reach(revision).await;
     }
 
+    /// The database has been away for longer than anything that was read from it may be used, root keys above all: there is
+    /// no call left that could be answered.
+    pub fn is_cut_off(&self, now: Millis) -> bool {
+        self.followed.silence_ms(now) > self.cache_stale_ms
+    }
+
     /// Something that limits or their durability depend on is out of reach. Redis is not, where nobody counts in it.
     pub fn is_degraded(&self, now: Millis) -> bool {
         let alone =
@@ -76,6 +84,7 @@ impl App {
         self.journal.failing()
             || self.journal.is_late(now)
             || self.usage.is_at_risk()
+            || self.store.refuses_writes()
             || self.shared.as_ref().is_some_and(alone)
     }
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
-use tollkeeper_account::{Audit, AuditCounts, CacheSight, Rollups, Sample, Sight};
+use tollkeeper_account::{Audit, AuditCounts, CacheSight, Rollups, Sample, Sight, Whose};
 use tollkeeper_core::{AuditRow, Decision, Millis, Window, key_is_intact};
-use tollkeeper_store::{Fault, Store, StoreError};
+use tollkeeper_store::{Store, StoreError};
 use tollkeeper_wire::Code;
 
 use crate::clock::{Clock, Stamp};
@@ -48,7 +48,7 @@ pub struct Facts<'a> {
     /// What a proxy sends its client for this code.
     pub status: u16,
     pub key_id: Option<&'a Arc<str>>,
-    pub external_id: Option<&'a Arc<str>>,
+    pub whose: Option<Whose<'a>>,
     /// The key as it came; never kept.
     pub key_text: Option<&'a str>,
     pub ip: Option<IpAddr>,
@@ -140,7 +140,7 @@ impl Auditor {
             at: moment.now,
             tenant_id: facts.tenant_id,
             endpoint: facts.endpoint,
-            external_id: facts.external_id,
+            whose: facts.whose,
             decision: facts.decision,
             cache: facts.cache,
             latency_ns,
@@ -181,7 +181,7 @@ impl Auditor {
             code: facts.code.into(),
             status: facts.status,
             key_id: facts.key_id.cloned(),
-            external_id: facts.external_id.cloned(),
+            external_id: facts.whose.map(|whose| whose.name()),
             ip: facts.ip.map(|ip| ip.to_string().into()),
             method: facts.method.map(clean),
             endpoint: facts.endpoint.cloned(),
@@ -216,7 +216,8 @@ impl Auditor {
                     }
                 }
                 Err(error) => {
-                    if matches!(&error, StoreError::Fault(Fault::Database(_) | Fault::NulText)) {
+                    store.note_failure(&error);
+                    if error.is_of_the_rows() {
                         self.audit.gave_up(rows.len());
                     } else {
                         self.audit.give_back(rows);

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use tollkeeper_decide::Mode;
 
 use crate::redacted::Redacted;
-use crate::settings::{Setting, Settings, setting};
+use crate::settings::{Database, Setting, Settings, setting};
 
 #[derive(Debug)]
 pub struct Banner<'a> {
@@ -51,9 +51,18 @@ impl fmt::Display for Banner<'_> {
         writeln!(f, "listening on http://{}", self.address)?;
         let key = self.made.map_or("$TOLLKEEPER_ROOT_KEY", |key| key.expose());
         if self.made.is_none() && settings.root_key.is_none() {
-            let hint =
-                "the root key was shown at the first start; to replace a lost one, start once with";
-            writeln!(f, "{hint} TOLLKEEPER_ROOT_KEY")?;
+            let (shown, then) = match settings.database {
+                Database::Sqlite { .. } => (
+                    "the root key was shown at the first start",
+                    "it is valid while it is given, and the next start without it shows a new one",
+                ),
+                Database::Postgres { .. } => (
+                    "the root key was given to another node, or shown by the one that started first on this database",
+                    "it takes the place of the one before, on every node",
+                ),
+            };
+            writeln!(f, "{shown}. To replace a lost one, start with another as")?;
+            writeln!(f, "TOLLKEEPER_ROOT_KEY: {then}")?;
         }
         writeln!(f, "\ntry it:\n")?;
         writeln!(f, "  curl -s http://{}/v2/ratelimit.limit \\", self.address)?;

@@ -67,8 +67,9 @@ impl DataDir {
             .create(path)
             .map_err(|e| unusable(path, e))?;
         let lock_path = path.join("lock");
-        let lock = OpenOptions::new().write(true).create(true).truncate(false).open(&lock_path);
-        let lock = lock.map_err(|e| unusable(&lock_path, e))?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let lock = options.open(&lock_path).map_err(|e| unusable(&lock_path, e))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: path.into(), _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(DataDirError::Locked { path: path.into() }),
@@ -80,18 +81,37 @@ impl DataDir {
         self.path.join("journal")
     }
 
-    /// Refuses a secret that is not the one this directory was written under; the first one is remembered.
+    /// Refuses a secret that is not the one this directory was written under.
     pub fn hold_to(&self, fingerprint: [u8; 16]) -> Result<(), DataDirError> {
-        let path = self.path.join("secret.fingerprint");
-        let text = hex(&fingerprint);
-        match fs::read_to_string(&path) {
-            Ok(known) if known.trim_end() == text => Ok(()),
-            Ok(_) => Err(DataDirError::OtherSecret { path: self.path.clone() }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                write_whole(&path, &text).map_err(|source| DataDirError::unusable(&path, source))
+        match self.fingerprint()? {
+            Some(known) if known != hex(&fingerprint) => {
+                Err(DataDirError::OtherSecret { path: self.path.clone() })
             }
+            _ => Ok(()),
+        }
+    }
+
+    /// The secret that this directory is written under from here on, once everything else has accepted it: a wrong one that
+    /// was remembered would keep the right one out.
+    pub fn remember(&self, fingerprint: [u8; 16]) -> Result<(), DataDirError> {
+        if self.fingerprint()?.is_some() {
+            return Ok(());
+        }
+        let path = self.fingerprint_path();
+        write_whole(&path, &hex(&fingerprint)).map_err(|e| DataDirError::unusable(&path, e))
+    }
+
+    fn fingerprint(&self) -> Result<Option<String>, DataDirError> {
+        let path = self.fingerprint_path();
+        match fs::read_to_string(&path) {
+            Ok(known) => Ok(Some(known.trim_end().to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(DataDirError::unusable(&path, source)),
         }
+    }
+
+    fn fingerprint_path(&self) -> PathBuf {
+        self.path.join("secret.fingerprint")
     }
 
     /// The secret of this data directory, made at the first start.

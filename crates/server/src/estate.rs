@@ -16,11 +16,26 @@ const RETRY: Duration = Duration::from_secs(5);
 pub struct Estate {
     /// What each dead process had spent, key by key.
     dead: Mutex<HashMap<BootId, HashMap<Arc<str>, u64>>>,
+    /// Dead too, and what they had spent is not known for sure: all of it, then.
+    lost: Mutex<Vec<BootId>>,
+}
+
+/// In a database that no other process can have open, whoever holds credits and is in no journal is dead, and what was left of
+/// it is lost.
+pub async fn write_off_strangers(estate: &Estate, own: BootId, store: &Store) {
+    let known: Vec<_> = estate.unsettled_boots().into_iter().chain([own]).map(|b| b.0).collect();
+    match store.void_leases_but(&known).await {
+        Ok(0) => {}
+        Ok(leases) => tracing::warn!(
+            "{leases} leases of credits belong to processes of which no journal is left: they count as spent"
+        ),
+        Err(error) => tracing::warn!("lost leases of credits could not be written off: {error}"),
+    }
 }
 
 /// Tries until everything is settled.
 pub async fn settle_in_the_end(estate: Arc<Estate>, store: Store) {
-    while !estate.lock().is_empty() {
+    while !estate.is_settled() {
         pause().await;
         estate.settle(&store).await;
     }
@@ -36,14 +51,26 @@ impl Estate {
     }
 
     /// All whose files were found, also those that had spent nothing. A journal with a gap is sure of nothing:
-    /// then what they had leased counts as spent.
+    /// then what they had leased counts as spent. One that may not be the last word says nothing of them at all.
     pub fn name(&self, recovered: &Recovered) {
         let mut dead = self.lock();
+        if recovered.moved {
+            // Whoever wrote the original may be alive and spend, and of a machine that fell the last words are missing.
+            if !recovered.clean && !recovered.boots.is_empty() {
+                tracing::warn!(
+                    "the journal is a copy, or older than the last start of this machine: credits that were leased by \
+                     then are not given back"
+                );
+            }
+            dead.clear();
+            return;
+        }
         if !recovered.whole {
             tracing::warn!(
                 "the journal has gaps: credits that were leased when they arose count as spent"
             );
-            dead.clear();
+            let named = dead.drain().map(|(boot, _)| boot).chain(recovered.boots.iter().copied());
+            self.lost().extend(named);
             return;
         }
         for boot in &recovered.boots {
@@ -67,8 +94,23 @@ impl Estate {
         dead.iter().flat_map(of).collect()
     }
 
-    /// Gives back what was leased and surely not spent, process by process; what fails stays for the next try.
+    /// Of whom something is still to be given back.
+    pub fn unsettled_boots(&self) -> Vec<BootId> {
+        self.lock().keys().copied().collect()
+    }
+
+    /// Gives back what was leased and surely not spent, process by process, and writes the rest off; what fails stays for
+    /// the next try.
     pub async fn settle(&self, store: &Store) {
+        let lost = self.lost().clone();
+        for boot in lost {
+            match store.void_leases_of(boot.0).await {
+                Ok(_) => self.lost().retain(|other| *other != boot),
+                Err(error) => {
+                    tracing::error!("credits of an ended process wait to be written off: {error}");
+                }
+            }
+        }
         let dead: Vec<_> = self.lock().iter().map(|(boot, spent)| (*boot, spent.clone())).collect();
         for (boot, spent) in dead {
             match give_back(store, boot, &spent).await {
@@ -78,6 +120,14 @@ impl Estate {
                 }
             }
         }
+    }
+
+    fn is_settled(&self) -> bool {
+        self.lock().is_empty() && self.lost().is_empty()
+    }
+
+    fn lost(&self) -> MutexGuard<'_, Vec<BootId>> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<BootId, HashMap<Arc<str>, u64>>> {
@@ -100,4 +150,32 @@ async fn give_back(
 #[allow(clippy::disallowed_methods, reason = "storage that is away comes back by itself")]
 async fn pause() {
     tokio::time::sleep(RETRY).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEAD: BootId = BootId([7; 16]);
+
+    /// Who has something to be given back, and whether anything is written off.
+    fn left_after(recovered: Recovered) -> (Vec<BootId>, bool) {
+        let estate = Estate::default();
+        estate.add(CreditSpent { boot: DEAD, key_id: Arc::from("key"), total: 3 });
+        estate.name(&Recovered { boots: vec![DEAD], ..recovered });
+        (estate.unsettled_boots(), !estate.lost().is_empty())
+    }
+
+    #[test]
+    fn credits_go_back_only_by_a_journal_that_is_the_last_word() {
+        let whole = Recovered { whole: true, ..Recovered::default() };
+        assert_eq!(left_after(whole), (vec![DEAD], false));
+        // With a gap all that was leased is written off.
+        assert_eq!(left_after(Recovered::default()), (vec![], true));
+        // A copy, or a machine that fell: nothing is given back and nothing written off, for its writer may be alive.
+        for whole in [true, false] {
+            let moved = Recovered { whole, moved: true, ..Recovered::default() };
+            assert_eq!(left_after(moved), (vec![], false));
+        }
+    }
 }

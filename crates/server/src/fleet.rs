@@ -47,6 +47,7 @@ pub async fn join(
         Arc::new(origin.clone()),
         settings.mode,
         Arc::new(clock.steady()),
+        settings.redis_patience,
         backstage.clone(),
     );
     if timeout(START_PATIENCE, is_ready(&origin)).await.is_err() {

@@ -2,13 +2,16 @@
 //! a look into the outbox, so that a lost message costs a second and not a lifetime.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
+use tollkeeper_core::Millis;
 use tollkeeper_decide::Decider;
 use tollkeeper_store::{Changed, OutboxEntry, Store, StoreError};
 
+use crate::clock::Clock;
 use crate::rule_books::RuleKeeper;
 use crate::shared_cache::SharedCache;
 use crate::status::chain;
@@ -19,9 +22,19 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Longer than a statement may take: it is not given up before the database does.
 const READ: Duration = Duration::from_secs(3);
 
-/// How far this node has followed.
+/// How far this node has followed, and when the database last answered it.
 #[derive(Clone, Debug)]
-pub struct Followed(watch::Receiver<u64>);
+pub struct Followed {
+    reached: watch::Receiver<u64>,
+    heard: Heard,
+}
+
+/// When the outbox was last read, which is tried every second.
+#[derive(Clone, Debug)]
+struct Heard {
+    at: Arc<AtomicU64>,
+    clock: Clock,
+}
 
 /// Runs until dropped. `from` is the revision that the caches are known to be as new as.
 pub fn follow(
@@ -31,11 +44,15 @@ pub fn follow(
     cache: Option<SharedCache>,
     from: u64,
     hint: Arc<Notify>,
+    clock: Clock,
 ) -> (Followed, impl Future<Output = ()>) {
-    let (told, followed) = watch::channel(from);
-    (Followed(followed), run(decider, store, rules, cache, from, told, hint))
+    let (told, reached) = watch::channel(from);
+    let heard = Heard { at: Arc::new(AtomicU64::new(clock.now().0)), clock };
+    let followed = Followed { reached, heard: heard.clone() };
+    (followed, run(decider, store, rules, cache, from, told, hint, heard))
 }
 
+#[allow(clippy::too_many_arguments, reason = "called once, right above")]
 async fn run(
     decider: Arc<Decider>,
     store: Store,
@@ -44,6 +61,7 @@ async fn run(
     from: u64,
     told: watch::Sender<u64>,
     hint: Arc<Notify>,
+    heard: Heard,
 ) {
     let mut last = from;
     let mut changes = store.changes(last);
@@ -51,22 +69,26 @@ async fn run(
         let news = if changes.is_behind() {
             // Not begun anew for every hint: many changes would keep it from ever ending.
             match timeout(READ, changes.read()).await {
-                Ok(Ok(None)) => continue,
+                Ok(Ok(None)) => {
+                    heard.note();
+                    continue;
+                }
                 Ok(read) => Ok(read.transpose()),
                 Err(late) => Err(late),
             }
         } else {
             // Another node may say over Redis that there is something, before or instead of the database.
-            let heard = async {
+            let news = async {
                 tokio::select! {
                     entry = changes.next() => Some(entry),
                     () = hint.notified() => None,
                 }
             };
-            timeout(LOOK, heard).await
+            timeout(LOOK, news).await
         };
         match news {
             Ok(Some(Ok(entry))) => {
+                heard.note();
                 // First, or a load under way could take from there what is forgotten here.
                 if let Some(cache) = &cache {
                     cache.follow(&entry);
@@ -140,13 +162,26 @@ async fn pause() {
 impl Followed {
     /// The newest change that this node has followed.
     pub fn reached(&self) -> u64 {
-        *self.0.borrow()
+        *self.reached.borrow()
+    }
+
+    /// How long the database has not answered; about a second while all is well.
+    pub fn silence_ms(&self, now: Millis) -> u64 {
+        now.since(Millis(self.heard.at.load(Ordering::Relaxed)))
     }
 
     /// Waits until this node has forgotten what the change of `revision` made stale: whoever made it
     /// sees it from then on. Bounded, because the change itself is done.
     pub async fn reach(&self, revision: u64) {
-        let mut followed = self.0.clone();
+        let mut followed = self.reached.clone();
         let _ = timeout(LOOK, followed.wait_for(|reached| *reached >= revision)).await;
+    }
+}
+
+// === impl Heard ===
+
+impl Heard {
+    fn note(&self) {
+        self.at.store(self.clock.now().0, Ordering::Relaxed);
     }
 }

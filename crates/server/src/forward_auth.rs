@@ -15,7 +15,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::HeaderMap;
-use smallvec::SmallVec;
 use tokio::runtime::Handle;
 use tollkeeper_account::{Answer, Kind};
 use tollkeeper_core::{Cost, RequestPath, Use};
@@ -24,7 +23,7 @@ use tollkeeper_store::Store;
 
 use crate::clock::Stamp;
 use crate::http::{Call, Noted, Reply, key_text, note, warm};
-use crate::status::Refusal;
+use crate::status::{Refusal, Ruling};
 use doors::{Doors, Entrance};
 use hold::{Held, Holds};
 
@@ -85,9 +84,9 @@ pub async fn check(dialect: Dialect, mut call: Call<'_>, start: Stamp) -> Reply 
             if let Some(place) = place.filter(|_| delay_ms > 0) {
                 place.wait(delay_ms).await;
             }
-            verdict::passed(&answer)
+            verdict::passed(&Ruling::of(&answer))
         }
-        Ok((answer, _)) => verdict::denied(&call, &answer),
+        Ok((answer, _)) => verdict::denied(&call, &Ruling::of(&answer)),
     }
 }
 
@@ -95,12 +94,12 @@ pub async fn check(dialect: Dialect, mut call: Call<'_>, start: Stamp) -> Reply 
 async fn decide<'a>(
     dialect: Dialect,
     call: &mut Call<'a>,
-) -> Result<(Answer<Verified>, Option<Held<'a>>), Refusal> {
+) -> Result<(Answer<Box<Verified>>, Option<Held<'a>>), Refusal> {
     let key = credentials::key_of(call.headers)?;
     let original = dialect.original(call.headers)?;
     let entrance = call.app.forward_auth.doors.of(call.headers, call.now).await?;
-    call.count(&entrance.caller)?;
-    let hashed = key_text(call, key, entrance.caller.tenant.has_imports);
+    call.count(&entrance.caller).await?;
+    let hashed = key_text(call, key, &entrance.caller.tenant);
     let app = call.app;
     let room = app.forward_auth.holds.room(&entrance.caller.tenant.id);
     let ask = VerifyAsk {
@@ -114,11 +113,12 @@ async fn decide<'a>(
     let noted = Noted {
         tenant_id: &entrance.caller.tenant.id,
         key_text: Some(key),
+        external_id: ask.told.external_id,
         ip: ask.wanted.ip,
         method: ask.told.method,
         path: Some(&original.uri),
     };
-    note(call, noted, &answer);
+    note(call, noted, &Ruling::of(&answer));
     drop(ask);
     Ok((answer, room.into_place()))
 }
@@ -145,7 +145,7 @@ fn ask<'a>(
             ..Told::default()
         },
         projects: entrance.project_id.as_deref().into_iter().collect(),
-        limits: SmallVec::new(),
+        limits: Vec::new(),
         cost: Cost::ONE,
         credits: 1,
         purpose: Purpose::Spend,

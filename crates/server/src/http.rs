@@ -12,6 +12,7 @@ mod health;
 mod idempotency;
 mod identities;
 mod keys;
+mod known_permissions;
 mod limit_terms;
 mod limits;
 mod metrics;

@@ -5,7 +5,7 @@ use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use tollkeeper_decide::{CellHasher, KeyHash};
-use tollkeeper_store::SealKey;
+use tollkeeper_store::{SealKey, imported_hash};
 use zeroize::Zeroize;
 
 use crate::envelope::Envelope;
@@ -62,9 +62,9 @@ impl Keyring {
         KeyHash(mac.finalize().into_bytes().into())
     }
 
-    /// Plain SHA-256: how imported keys are stored.
-    pub fn imported_hash(key_text: &[u8]) -> KeyHash {
-        KeyHash(Sha256::digest(key_text).into())
+    /// How a key that this tenant imported is stored.
+    pub fn imported_hash(tenant_id: &str, key_text: &[u8]) -> KeyHash {
+        imported_hash(tenant_id, KeyHash(Sha256::digest(key_text).into()))
     }
 
     /// What is kept encrypted: keys that may be shown again, answers that may be repeated.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tollkeeper_account::{BootId, LeaseLeft, Recovered};
 use tollkeeper_core::{Algorithm, Limit, Millis, Window};
-use tollkeeper_decide::{CellName, Fleet};
+use tollkeeper_decide::{CellName, Fleet, LeaseMark};
 
 use crate::clock::{Clock, Stamp};
 use crate::fleet::boot_of;
@@ -67,9 +67,8 @@ impl LeaseEstate {
     /// A journal that is not surely the last word of those who wrote it says nothing about what they did not spend.
     pub fn judge(&self, recovered: &Recovered) {
         let mut dead = self.lock();
-        if recovered.whole && !recovered.moved {
-            dead.retain(|_, left| left.returned() > 0);
-        } else if !dead.is_empty() {
+        let trusted = recovered.whole && !recovered.moved;
+        if !trusted && !dead.is_empty() {
             tracing::warn!(
                 "the journal has gaps, is a copy, or is older than the last start of this machine: \
                  units of shared limits that were leased by then count as spent"
@@ -86,7 +85,7 @@ impl LeaseEstate {
     }
 
     /// Gives back what can be; where nobody answers, the next try begins anew.
-    async fn settle(&self, fleet: &Fleet) {
+    async fn settle(&self, fleet: &Arc<Fleet>) {
         let due: Vec<_> = {
             let mut dead = self.lock();
             self.forget_late(&mut dead);
@@ -96,14 +95,11 @@ impl LeaseEstate {
         for some in due.chunks(AT_ONCE) {
             let mut asking = JoinSet::new();
             for (of, left) in some {
-                let take = left.last_words(boot_of(of.boot), fleet.table().nodes());
-                let answer = fleet.origin().take(&of.name, &take, PATIENCE);
-                let of = of.clone();
-                asking.spawn(async move { answer.await.map(|_| of) });
+                asking.spawn(give_back(Arc::clone(fleet), of.clone(), left.mark.clone()));
             }
             let mut heard = false;
             while let Some(told) = asking.join_next().await {
-                let Ok(Ok(of)) = told else { continue };
+                let Ok(Some(of)) = told else { continue };
                 self.lock().remove(&of);
                 (heard, leases) = (true, leases + 1);
             }
@@ -112,7 +108,7 @@ impl LeaseEstate {
             }
         }
         if leases > 0 {
-            tracing::info!("gave back what was left of {leases} leases of an ended process");
+            tracing::info!("settled {leases} leases of an ended process");
         }
     }
 
@@ -123,6 +119,17 @@ impl LeaseEstate {
 
     fn lock(&self) -> MutexGuard<'_, Dead> {
         self.dead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Says what is left of a lease, and then what only the answer told: what it lent and nobody heard of.
+async fn give_back(fleet: Arc<Fleet>, of: LeaseOf, mut mark: LeaseMark) -> Option<LeaseOf> {
+    loop {
+        let take = mark.last_words(boot_of(of.boot), fleet.table().nodes());
+        let taken = fleet.origin().take(&of.name, &take, PATIENCE).await.ok()?;
+        if !mark.hear(&taken) {
+            return Some(of);
+        }
     }
 }
 

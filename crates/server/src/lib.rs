@@ -13,6 +13,7 @@ mod fleet;
 mod follower;
 mod forward_auth;
 mod http;
+mod hush;
 mod ids;
 mod keyring;
 mod lease_estate;

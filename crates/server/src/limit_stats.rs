@@ -48,7 +48,7 @@ pub async fn write(decider: &Decider, store: &Store, now: Millis) -> Result<(), 
         decider.counts().put_back(owners);
         return Err(error);
     }
-    let uses: Vec<_> = owners.iter().map(|one| of_identity(one, now)).collect();
+    let uses: Vec<_> = owners.iter().map(of_identity).collect();
     let noted = store.note_identity_uses(&uses).await;
     if noted.is_err() {
         decider.counts().put_back(owners);
@@ -69,7 +69,7 @@ fn row((of, counts): &(CountOf, Counts), now: Millis) -> LimitStat {
     }
 }
 
-fn of_identity((of, counts): &(CountOf, Counts), now: Millis) -> IdentityUse {
+fn of_identity((of, counts): &(CountOf, Counts)) -> IdentityUse {
     let (identity_id, exceeded) = (of.subject.to_string(), counts.denied);
-    IdentityUse { identity_id, exceeded, last_request_at: now }
+    IdentityUse { identity_id, exceeded, last_request_at: counts.seen_at }
 }

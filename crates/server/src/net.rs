@@ -1,6 +1,7 @@
 //! Sockets: one listener hands connections to worker threads, each with a runtime of its own.
 //! Bounded in number, in size and in patience; drained in order at the end.
 
+mod aside;
 mod connection;
 mod gauges;
 mod listener;

@@ -5,6 +5,7 @@ mod config;
 mod error;
 mod file;
 mod manifest;
+mod reach;
 mod restore;
 
 use tollkeeper_store::{Store, StoreError};
@@ -15,6 +16,7 @@ pub use backup::{BackedUp, back_up};
 pub use config::{ConfigCopied, export_config};
 pub use error::OfflineError;
 pub use manifest::Manifest;
+pub use reach::{look_at_database, look_at_redis};
 pub use restore::{Checked, Restored, restore};
 
 /// Opens the store that a server with these settings would open.

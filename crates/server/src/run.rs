@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tollkeeper_account::{JournalError, Keeper, Ledger, Meter, Recovered};
 use tollkeeper_decide::{Cells, Decider, Directory, Lifetime, Mode, OriginError, Ports};
 use tollkeeper_redis::ConfigCache;
-use tollkeeper_store::{KeyOrigin, Store, StoreError, StoredModes};
+use tollkeeper_store::{BootstrapKey, KeyOrigin, Store, StoreError, StoredModes};
 use tollkeeper_wire::DatabaseKind;
 
 use crate::app::{App, Readiness};
@@ -112,6 +112,8 @@ impl Server {
                 Store::connect(url.expose(), replica).await?
             }
         };
+        store.hold_to_secret(keyring.fingerprint()).await?;
+        data_dir.remember(keyring.fingerprint())?;
         let store = store.sealing(keyring.audit_seal());
         store.begin_chains().await?;
         let made = bootstrap(&store, &settings, &keyring, &clock).await?;
@@ -144,6 +146,9 @@ impl Server {
         });
         let estate = Arc::new(estate);
         estate.settle(&store).await;
+        if settings.is_alone_on_its_database() {
+            estate::write_off_strangers(&estate, boot, &store).await;
+        }
         let leases = Arc::new(leases);
         if let Some(shared) = &shared {
             let fleet = Arc::clone(&shared.fleet);
@@ -166,6 +171,7 @@ impl Server {
             cache.clone(),
             revision,
             hint,
+            clock.clone(),
         );
         backstage.spawn(rules.clone().keep());
         backstage.spawn(following);
@@ -227,6 +233,7 @@ impl Server {
                 throttles: Arc::clone(&throttles),
                 forward_auth: Arc::clone(&forward_auth),
                 followed: followed.clone(),
+                cache_stale_ms: settings.cache_stale_ms,
                 shared: shared.clone(),
                 cache: cache.clone(),
                 rollback: Arc::clone(&rollback),
@@ -318,12 +325,12 @@ async fn bootstrap(
 ) -> Result<Option<Redacted<String>>, ServeError> {
     let (key, origin) = match &settings.root_key {
         Some(given) => (given.clone(), KeyOrigin::Given),
-        None if store.has_generated_key().await? => return Ok(None),
         None => (ids::root_key().map_err(io::Error::other)?, KeyOrigin::Generated),
     };
     let hash = keyring.hash(key.expose().as_bytes());
-    store.bootstrap(hash, PEPPER_ID, origin, clock.now()).await?;
-    Ok((origin == KeyOrigin::Generated).then_some(key))
+    let made = store.bootstrap(hash, PEPPER_ID, origin, clock.now()).await?;
+    let is_new = origin == KeyOrigin::Generated && made.key != BootstrapKey::Kept;
+    Ok(is_new.then_some(key))
 }
 
 /// Where limits are counted: the settings' word at the first start with Redis, what was stored ever after. Without

@@ -25,8 +25,12 @@ pub enum Refusal {
         max: usize,
     },
     BodyUnreadable,
+    /// Compressed, or coded in another way.
+    BodyEncoded,
     BodyTooSlow,
     AuthMalformed,
+    /// Two that differ: whose request it is cannot be told.
+    AuthAmbiguous,
     KeyUnknown,
     KeyDisabled,
     TenantDisabled,
@@ -85,6 +89,8 @@ pub enum Refusal {
     },
     /// Storage did not answer; the text is for the log only.
     Unavailable(String),
+    /// The disk under the database takes no writes; the text is for the log only.
+    DiskFull(String),
     /// Too many unknown keys were asked for; no line in the log for each, or a flood would fill the disk.
     KeysFlooded,
     Unexpected(String),
@@ -122,7 +128,7 @@ impl Refusal {
     /// What only the log may know.
     pub fn internal(&self) -> Option<&str> {
         match self {
-            Self::Unavailable(text) | Self::Unexpected(text) => Some(text),
+            Self::Unavailable(text) | Self::DiskFull(text) | Self::Unexpected(text) => Some(text),
             _ => None,
         }
     }
@@ -159,6 +165,12 @@ impl Refusal {
                 "Bad Request",
                 "The body could not be read to its end. Send it again.".into(),
             ),
+            Self::BodyEncoded => row(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "user/bad_request/request_body_encoded",
+                "Unsupported Media Type",
+                "Bodies must come uncompressed. Send it as it is, without `Content-Encoding`.".into(),
+            ),
             Self::BodyTooSlow => row(
                 StatusCode::REQUEST_TIMEOUT,
                 "user/bad_request/request_timeout",
@@ -170,6 +182,12 @@ impl Refusal {
                 "unkey/authentication/malformed",
                 "Bad Request",
                 "The Authorization header must read `Bearer <root key>`.".into(),
+            ),
+            Self::AuthAmbiguous => row(
+                StatusCode::BAD_REQUEST,
+                "unkey/authentication/malformed",
+                "Bad Request",
+                "There are two different Authorization headers. Send one, `Bearer <root key>`.".into(),
             ),
             Self::KeyUnknown => row(
                 StatusCode::UNAUTHORIZED,
@@ -255,7 +273,9 @@ impl Refusal {
                 "Bad Request",
                 format!(
                     "The permission query is wrong at character {}: expected {}, found {}.",
-                    fault.at, fault.expected, fault.found
+                    fault.at + 1,
+                    fault.expected,
+                    fault.found
                 )
                 .into(),
             ),
@@ -285,7 +305,7 @@ impl Refusal {
                 StatusCode::CONFLICT,
                 taken_kind(*what),
                 "Conflicting Resource",
-                format!("There is already a {what} of this name.").into(),
+                format!("There is already {} {what} with this {}.", what.article(), what.told_apart_by()).into(),
             ),
             Self::Protected => row(
                 StatusCode::PRECONDITION_FAILED,
@@ -365,6 +385,12 @@ impl Refusal {
                 "unkey/application/service_unavailable",
                 "Service Unavailable",
                 "Storage did not answer. Nothing was spent; try again in a moment.".into(),
+            ),
+            Self::DiskFull(_) => row(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "unkey/application/service_unavailable",
+                "Service Unavailable",
+                "The disk of the database is full or fails. Nothing was changed. Free space on it, then try again.".into(),
             ),
             Self::KeysFlooded => row(
                 StatusCode::SERVICE_UNAVAILABLE,

@@ -43,6 +43,7 @@ async fn run(decider: Arc<Decider>, store: Store, clock: Clock) {
         shelve(&decider),
         tidy(&decider, &clock),
         forget(&store, &clock),
+        room(&store),
         follow(&clock)
     );
 }
@@ -97,6 +98,8 @@ async fn forget(store: &Store, clock: &Clock) {
         let month_ago = Millis(clock.now().0.saturating_sub(STATS_KEPT_MS));
         let outcome = store.forget_limit_stats(month_ago).await;
         report("old counts of limits could not be forgotten", &outcome, &mut failing);
+        let outcome = store.void_old_leases().await;
+        report("credit leases of lost processes could not be written off", &outcome, &mut failing);
         let outcome = store.forget_ended_leases(day_ago).await;
         report("credit leases of ended processes could not be forgotten", &outcome, &mut failing);
     }
@@ -129,7 +132,9 @@ pub async fn write_last_used(
     let keys = first_in_the_fleet(gate, Marked::Key, moments(waiting.keys)).await;
     let projects = first_in_the_fleet(gate, Marked::Project, moments(waiting.projects)).await;
     store.touch_last_used(Used::Key, &keys).await?;
-    store.touch_last_used(Used::Project, &projects).await
+    store.touch_last_used(Used::Project, &projects).await?;
+    // There are so few of them that nodes need not agree on who writes.
+    store.touch_last_used(Used::RootKey, &moments(waiting.root_keys)).await
 }
 
 /// Redis away: everybody writes, which is what would happen without it.
@@ -161,7 +166,7 @@ async fn credits(decider: &Decider, clock: &Clock) {
     let mut failing = false;
     loop {
         beats.tick().await;
-        let outcome = decider.purse().report(REPORTS_MAX).await;
+        let outcome = decider.purse().report(REPORTS_MAX, clock.now()).await;
         beat += 1;
         if beat.is_multiple_of(TIDY_BEATS) {
             let tidied = decider.purse().tidy(clock.now()).await;
@@ -172,6 +177,23 @@ async fn credits(decider: &Decider, clock: &Clock) {
             &outcome,
             &mut failing,
         );
+    }
+}
+
+/// Once a write found no room on the disk, tries until one finds some.
+async fn room(store: &Store) {
+    let mut beats = every(FOLLOW);
+    let mut failing = false;
+    loop {
+        beats.tick().await;
+        if store.refuses_writes() {
+            let outcome = store.try_to_write().await;
+            report(
+                "the database takes no writes; limits are enforced meanwhile",
+                &outcome,
+                &mut failing,
+            );
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 
 mod bucket;
 mod flushed;
-mod memory;
+mod shown;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests;
@@ -21,7 +21,7 @@ use tollkeeper_store::{Store, StoreError};
 
 use crate::clock::Clock;
 pub use flushed::Flushed;
-use memory::Memory;
+use shown::Shown;
 
 /// Components at once: some megabytes, and a fraction of a second of the database.
 const AT_ONCE: usize = 20_000;
@@ -49,8 +49,6 @@ pub struct UsageFlow {
 struct Round {
     /// What processes before this one left.
     former: Vec<Former>,
-    /// What the ledger has shown lately, to notice when it does not any more.
-    shown: Memory,
     /// When all buckets of Redis were last looked for, and not only those of the last hours.
     searched_at: Option<Millis>,
     /// Rounds in a row in which Redis did not take what it was told.
@@ -108,7 +106,7 @@ impl UsageFlow {
             }
         }
         counts.flushed_at.store(clock.now().0, Ordering::Relaxed);
-        let round = Round { former, shown: Memory::default(), searched_at: None, redis_away: 0 };
+        let round = Round { former, searched_at: None, redis_away: 0 };
         Self { pages, store, buffer, clock, lag_ms, round: Mutex::new(round), counts }
     }
 
@@ -164,7 +162,7 @@ impl UsageFlow {
         let told = self.tell(round, pace, flushed).await;
         let former = self.settle_former(round, flushed).await;
         let drained = self.drain(round, pace, flushed).await;
-        let settled = self.settle(round).await;
+        let settled = self.settle().await;
         told.and(remembered).and(former).and(drained).and(settled)
     }
 
@@ -224,13 +222,14 @@ impl UsageFlow {
 
     /// A ledger that has forgotten what it had shown is another one, or an older one: it is told everything again.
     async fn look_back(&self, round: &mut Round) -> Result<(), StoreError> {
-        let shown = self.store.shown_usage(&round.shown.components()).await?;
-        if round.shown.is_in(&shown) {
+        let seen = shown::seen(&self.pages, &round.former, self.clock.now());
+        let sums = self.store.usage_sums(&seen).await?;
+        let sums = Shown::of(&sums);
+        if seen.iter().all(|one| sums.shows(one)) {
             return Ok(());
         }
         tracing::warn!("the database has lost usage that it had shown; it is told again");
         self.counts.rewound.fetch_add(1, Ordering::Relaxed);
-        round.shown.clear();
         round.former.iter_mut().for_each(Former::unsettle);
         self.pages.tell_all_again();
         Ok(())
@@ -247,9 +246,6 @@ impl UsageFlow {
                 self.apply(some, flushed).await?;
             }
             former.settle();
-            if let Some(last) = former.components.last() {
-                round.shown.note(last);
-            }
         }
         let now = self.clock.now();
         round.former.retain(|former| match former.forget(now) {
@@ -266,20 +262,17 @@ impl UsageFlow {
 
     /// Slots of minutes that are over, whose totals the ledger shows, may be used anew. One that it should show by now and
     /// does not is told again: its bucket is gone.
-    async fn settle(&self, round: &mut Round) -> Result<(), StoreError> {
+    async fn settle(&self) -> Result<(), StoreError> {
         let now = self.clock.now();
         let noted = self.pages.unsettled(now, usize::MAX);
         for some in noted.chunks(AT_ONCE) {
             let shown = self.store.shown_usage(&components(some)).await?;
-            let shown = Memory::of(&shown);
+            let shown = Shown::of(&shown);
             let (seen, missing): (Vec<Noted>, Vec<Noted>) = some
                 .iter()
                 .cloned()
                 .partition(|one| one.component.usage.is_none() || shown.shows(&one.component));
             self.pages.settle(&seen, now);
-            if let Some(last) = seen.last() {
-                round.shown.note(&last.component);
-            }
             let late = |one: &Noted| now.since(one.component.minute.end()) > 2 * self.lag_ms;
             let missing: Vec<Noted> = missing.into_iter().filter(late).collect();
             if !missing.is_empty() && !self.tell_redis(&missing).await {

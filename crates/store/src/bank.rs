@@ -1,6 +1,7 @@
 //! Credits leased to processes. Every message holds totals of one process's life, so a repeated one changes nothing,
 //! and the key's row is locked while units move, so no two processes are granted the same ones.
-//! A process says something of each lease at least once a day, or gives it back.
+//! A process says something of each lease while it spends from it: where it says nothing for long enough, it has stopped,
+//! or is dead. Such a lease is in no balance any more, see [`crate::silence`].
 
 use tollkeeper_core::Millis;
 use tollkeeper_decide::{Bank, CreditLease, Loading};
@@ -9,7 +10,8 @@ use crate::bind::{binds, signed, unsigned};
 use crate::credits::lock_purse;
 use crate::db::{Conn, Purpose};
 use crate::directory::loading;
-use crate::{Each, Store, StoreError};
+use crate::silence::by_clock;
+use crate::{Store, StoreError};
 
 /// The larger of what is known and what is told, and never more than was granted.
 macro_rules! most_spent {
@@ -55,13 +57,18 @@ impl Store {
         want: u64,
         now: Millis,
     ) -> Result<Option<CreditLease>, StoreError> {
-        const SPENT: &str = "UPDATE credit_leases SET spent = $3, updated_at = $4
-            WHERE key_id = $1 AND boot = $2";
+        const SPENT: [&str; 2] = by_clock!(
+            "UPDATE credit_leases SET spent = $3, updated_at = $4, heard_at = ",
+            " WHERE key_id = $1 AND boot = $2"
+        );
         const TAKE: &str = "UPDATE keys SET credits_remaining = $2 WHERE id = $1";
-        const PUT: &str = "INSERT INTO credit_leases (key_id, boot, granted, spent, updated_at)
-            VALUES ($1, $2, $3, $4, $5) ON CONFLICT (key_id, boot) DO UPDATE SET
+        const PUT: [&str; 2] = by_clock!(
+            "INSERT INTO credit_leases (key_id, boot, granted, spent, updated_at, heard_at)
+            VALUES ($1, $2, $3, $4, $5, ",
+            ") ON CONFLICT (key_id, boot) DO UPDATE SET
                 granted = excluded.granted, spent = excluded.spent,
-                updated_at = excluded.updated_at";
+                updated_at = excluded.updated_at, heard_at = excluded.heard_at"
+        );
         let mut begun = self.db.begin(Purpose::Miss).await?;
         let Some(locked) = lock_purse(begun.conn(), key_id).await? else {
             return Ok(None);
@@ -70,14 +77,16 @@ impl Store {
         let held = lease_of(begun.conn(), key_id, boot).await?;
         if let Some((granted, spent)) = held {
             let spent = signed(spent.max(known.spent).min(granted));
-            begun.conn().run(SPENT, binds![key_id, boot.as_slice(), spent, now]).await?;
+            let note = begun.conn().which(SPENT);
+            begun.conn().run(note, binds![key_id, boot.as_slice(), spent, now]).await?;
         }
         let purse = locked.refilled(begun.conn(), key_id, now).await?;
         let (lease, remaining) = grant(held, known, want, purse.remaining);
         let boot = boot.as_slice();
         begun.conn().run(TAKE, binds![key_id, remaining]).await?;
         let (granted, spent) = (signed(lease.granted), signed(lease.spent));
-        begun.conn().run(PUT, binds![key_id, boot, granted, spent, now]).await?;
+        let put = begun.conn().which(PUT);
+        begun.conn().run(put, binds![key_id, boot, granted, spent, now]).await?;
         begun.commit().await?;
         Ok(Some(lease))
     }
@@ -89,21 +98,14 @@ impl Store {
         boot: [u8; 16],
         spent: u64,
     ) -> Result<(), StoreError> {
-        const LITE: &str = concat!(
-            "UPDATE credit_leases SET spent = ",
-            most_spent!(),
-            ", updated_at = MAX(updated_at, CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER))
-            WHERE key_id = $1 AND boot = $2"
-        );
-        const PG: &str = concat!(
-            "UPDATE credit_leases SET spent = ",
-            most_spent!(),
-            ", updated_at = GREATEST(updated_at,
-                CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT))
-            WHERE key_id = $1 AND boot = $2"
+        const NOTE: [&str; 2] = by_clock!(
+            concat!("UPDATE credit_leases SET spent = ", most_spent!(), ", heard_at = "),
+            ", updated_at = CASE WHEN updated_at > ",
+            " THEN updated_at ELSE ",
+            " END WHERE key_id = $1 AND boot = $2"
         );
         let to = self.db.write(Purpose::Background);
-        let note = if matches!(to, Each::Lite(_)) { LITE } else { PG };
+        let note = to.which(NOTE);
         to.run(note, binds![key_id, boot.as_slice(), signed(spent)]).await?;
         Ok(())
     }

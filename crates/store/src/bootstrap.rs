@@ -6,9 +6,9 @@ use tollkeeper_decide::KeyHash;
 
 use crate::bind::binds;
 use crate::change::Change;
-use crate::db::Purpose;
+use crate::db::Db;
 use crate::outbox::{Changed, hash_of};
-use crate::{Store, StoreError, ids};
+use crate::{Each, Fault, Store, StoreError, ids};
 
 /// Part of every cell name of this tenant, so it is the same on every node and never changes.
 pub(crate) const TENANT_SLUG: &str = "default";
@@ -19,7 +19,7 @@ const TENANT_NAME: &str = "Default";
 pub enum KeyOrigin {
     /// From the settings: valid while it is given, and only then.
     Given,
-    /// Made at a start without one, shown once: valid until another takes its place.
+    /// Made at a start without one where there was none, shown once: valid until a given one takes its place.
     Generated,
 }
 
@@ -42,16 +42,11 @@ pub enum BootstrapKey {
 // === impl Store ===
 
 impl Store {
-    /// Whether a start without a given key has one to go on with, so that none has to be generated.
-    pub async fn has_generated_key(&self) -> Result<bool, StoreError> {
-        const FIND: &str = "SELECT id FROM root_keys WHERE operator AND enabled AND name = $1";
-        let name = KeyOrigin::Generated.name();
-        let found: Option<(String,)> =
-            self.db.read(Purpose::Admin).optional(FIND, binds![name]).await?;
-        Ok(found.is_some())
-    }
-
-    /// Makes the default tenant unless it is there, and this key its operator's only root key.
+    /// Makes the default tenant unless it is there, and sees to it that its operator has a root key, in one transaction: of
+    /// several first starts at once one makes the key, and to the others it is kept.
+    ///
+    /// A given key takes the place of the one before it. A generated one only where there is none, or in a file the one that
+    /// is there was given and is not given any more: other nodes of a server may well have been given it.
     pub async fn bootstrap(
         &self,
         root_key_hash: KeyHash,
@@ -59,20 +54,34 @@ impl Store {
         origin: KeyOrigin,
         now: Millis,
     ) -> Result<Bootstrapped, StoreError> {
+        let is_shared = matches!(self.db, Db::Pg(_));
         let mut change = self.change(now).await?;
         let tenant_id = default_tenant(&mut change, now).await?;
-        let before = operator_hash(&mut change).await?;
-        let root_key_id =
-            install(&mut change, &tenant_id, (root_key_hash, pepper_id), origin, now).await?;
-        let key = match before {
+        let before = operator(&mut change).await?;
+        let stays = before
+            .as_ref()
+            .is_some_and(|before| is_shared || before.is_generated || before.hash == root_key_hash);
+        let installed = if origin == KeyOrigin::Generated && stays {
+            None
+        } else {
+            install(&mut change, &tenant_id, (root_key_hash, pepper_id), origin, now).await?
+        };
+        let Some(root_key_id) = installed else {
+            let kept = operator(&mut change).await?.ok_or(Fault::Unreadable("root key"))?;
+            let kept = Bootstrapped { tenant_id, root_key_id: kept.id, key: BootstrapKey::Kept };
+            return Ok(change.commit(kept).await?.value);
+        };
+        let key = match &before {
             None => BootstrapKey::Made,
-            Some(same) if same == root_key_hash => BootstrapKey::Kept,
-            Some(hash) => {
-                change.announce(&tenant_id, Changed::RootKey { id: root_key_id.clone(), hash });
-                BootstrapKey::Replaced
-            }
+            Some(before) if before.hash == root_key_hash => BootstrapKey::Kept,
+            Some(_) => BootstrapKey::Replaced,
         };
         if key != BootstrapKey::Kept {
+            // The new one as well: whoever asked for it too early was told that there is none, and nodes remember that.
+            let hashes = before.map(|before| before.hash).into_iter().chain([root_key_hash]);
+            for hash in hashes {
+                change.announce(&tenant_id, Changed::RootKey { id: root_key_id.clone(), hash });
+            }
             change.audit_of(&tenant_id, None, "bootstrap", &root_key_id, None, None).await?;
         }
         let made = Bootstrapped { tenant_id, root_key_id, key };
@@ -103,37 +112,55 @@ async fn default_tenant(change: &mut Change<'_>, now: Millis) -> Result<String, 
     Ok(id)
 }
 
-async fn operator_hash(change: &mut Change<'_>) -> Result<Option<KeyHash>, StoreError> {
-    const FIND: &str = "SELECT hash FROM root_keys WHERE operator";
-    let stored: Option<(Vec<u8>,)> = change.sql().optional(FIND, &[]).await?;
-    Ok(stored.map(|(hash,)| hash_of(&hash)).transpose()?)
+/// The operator's key as it is stored.
+struct Operator {
+    id: String,
+    hash: KeyHash,
+    is_generated: bool,
 }
 
-/// The bootstrap key is valid while it is given, so installing it also enables it again.
+async fn operator(change: &mut Change<'_>) -> Result<Option<Operator>, StoreError> {
+    const FIND: &str = "SELECT id, hash, name = $1 AND enabled FROM root_keys WHERE operator";
+    let generated = KeyOrigin::Generated.name();
+    let stored: Option<(String, Vec<u8>, bool)> =
+        change.sql().optional(FIND, binds![generated]).await?;
+    let Some((id, hash, is_generated)) = stored else { return Ok(None) };
+    Ok(Some(Operator { id, hash: hash_of(&hash)?, is_generated }))
+}
+
+/// The bootstrap key is valid while it is given, so installing it also enables it again. A generated one that is given back,
+/// from the environment of whoever wrote it down, stays the generated one: it must not end with the next start without it.
+///
+/// `None`: another start was faster, and on a server its key stays, unless ours was given.
 async fn install(
     change: &mut Change<'_>,
     tenant_id: &str,
     (hash, pepper_id): (KeyHash, i64),
     origin: KeyOrigin,
     now: Millis,
-) -> Result<String, StoreError> {
+) -> Result<Option<String>, StoreError> {
     const UPSERT: &str = "INSERT INTO root_keys
             (id, tenant_id, hash, pepper_id, name, permissions, operator, enabled, created_at)
         VALUES ($1, $2, $3, $4, $5, $6, TRUE, TRUE, $7)
         ON CONFLICT (operator) WHERE operator DO UPDATE SET
             hash = excluded.hash, pepper_id = excluded.pepper_id, enabled = TRUE,
-            permissions = excluded.permissions, name = excluded.name,
+            permissions = excluded.permissions,
+            name = CASE WHEN root_keys.hash = excluded.hash AND root_keys.name = $8
+                THEN root_keys.name ELSE excluded.name END,
             created_at = CASE WHEN root_keys.hash = excluded.hash
                 THEN root_keys.created_at ELSE excluded.created_at END
+            WHERE $9
         RETURNING id";
     let id = ids::fresh(ids::ROOT_KEY)?;
     let everything =
         serde_json::json!(Permissions::everything().iter().collect::<Vec<_>>()).to_string();
-    let installed = change
-        .sql()
-        .one(UPSERT, binds![&id, tenant_id, &hash, pepper_id, origin.name(), &everything, now])
-        .await;
+    let (name, generated) = (origin.name(), KeyOrigin::Generated.name());
+    let may_replace = origin == KeyOrigin::Given || matches!(change.sql(), Each::Lite(_));
+    let binds =
+        binds![&id, tenant_id, &hash, pepper_id, name, &everything, now, generated, may_replace,];
+    let installed = change.sql().optional(UPSERT, binds).await;
     // The row of the operator is updated, so only another key's hash can be in the way.
-    let (id,): (String,) = installed.map_err(|error| error.taken_as(StoreError::RootKeyTaken))?;
-    Ok(id)
+    let installed: Option<(String,)> =
+        installed.map_err(|error| error.taken_as(StoreError::RootKeyTaken))?;
+    Ok(installed.map(|(id,)| id))
 }

@@ -5,10 +5,9 @@ use serde_json::Value;
 use tollkeeper_core::Millis;
 
 use crate::admin_audit::{self, Note};
-use crate::bind::unsigned;
 use crate::db::{Begun, Conn, Purpose};
 use crate::outbox::{Changed, OutboxEntry, write_outbox};
-use crate::{Each, Store, StoreError};
+use crate::{Store, StoreError};
 
 /// Who changes something, in which tenant, and when.
 #[derive(Clone, Copy, Debug)]
@@ -40,17 +39,6 @@ impl Store {
     pub(crate) async fn change(&self, now: Millis) -> Result<Change<'_>, StoreError> {
         let begun = self.db.begin(Purpose::Admin).await?;
         Ok(Change { store: self, begun, now, notes: Vec::new(), said: Vec::new() })
-    }
-
-    /// By the database's clock, where nobody hands one in.
-    pub(crate) async fn change_now(&self) -> Result<Change<'_>, StoreError> {
-        const LITE: &str = "SELECT CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER)";
-        const PG: &str = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
-        let mut change = self.change(Millis(0)).await?;
-        let clock = if matches!(change.begun, Each::Lite(_)) { LITE } else { PG };
-        let (now,): (i64,) = change.sql().one(clock, &[]).await?;
-        change.now = Millis(unsigned(now));
-        Ok(change)
     }
 }
 
@@ -116,6 +104,11 @@ impl Change<'_> {
         let revision = self.store.feed.committed(told);
         Ok(Written { value, revision })
     }
+}
+
+/// What is stored as a text of JSON, as the value it is; a text that is none stays one.
+pub(crate) fn as_json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }
 
 // === impl Written ===

@@ -11,6 +11,7 @@ use sqlx::AssertSqlSafe;
 use crate::Store;
 use crate::bind::binds;
 use crate::db::{Begun, Db, Purpose};
+use crate::silence::{by_clock, silent_before};
 use crate::{Bind, Each, StoreError};
 
 /// What the running server writes: logs, counters, leases, answers kept for a day. A table with one of these beginnings
@@ -21,9 +22,12 @@ const HAPPENED: &[&str] = &[
     "credit_leases",
     "decision_audit",
     "idempotency",
+    "limit_stats",
     "metric_",
     "outbox",
     "parked_cells",
+    // Of the database that it stands in, whatever is brought into it.
+    "secret_fingerprint",
     "usage_",
     "webhook_attempts",
 ];
@@ -71,6 +75,11 @@ pub enum ConfigError {
     UnknownColumn(String, String),
     #[error("the database has {rows} rows in {table}: only an empty one can take a configuration")]
     NotEmpty { table: String, rows: i64 },
+    #[error(
+        "the {column} of {row} in {table} holds the character U+0000, which PostgreSQL cannot store: nothing was \
+         changed. Give it another {column} where it is now, and write the file anew"
+    )]
+    NulText { table: String, column: String, row: String },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -223,6 +232,12 @@ impl ConfigImport {
         if let Some(name) = unknown {
             return Err(ConfigError::UnknownColumn(name.clone(), table.to_owned()));
         }
+        // Asked first, because what PostgreSQL says of it names neither table nor row.
+        let nul = |value: &Value| value.as_str().is_some_and(|text| text.contains('\0'));
+        if let Some((column, _)) = row.iter().find(|(_, value)| !self.lite && nul(value)) {
+            let (table, column) = (table.to_owned(), column.clone());
+            return Err(ConfigError::NulText { table, column, row: name_of(row) });
+        }
         // A column that the file does not know has its default.
         let given: Vec<_> =
             known.columns.iter().filter(|column| row.contains_key(&column.name)).collect();
@@ -244,6 +259,12 @@ impl ConfigImport {
     pub async fn commit(self) -> Result<(), ConfigError> {
         Ok(self.begun.commit().await?)
     }
+}
+
+/// What a person finds a row by: its id, else whatever it is called, else all of it.
+fn name_of(row: &Map<String, Value>) -> String {
+    let called = ["id", "slug", "name", "identifier"].iter().find_map(|name| row.get(*name));
+    called.map_or_else(|| Value::Object(row.clone()).to_string(), Value::to_string)
 }
 
 /// Every value goes in as a text, and the statement makes of it what its column holds.
@@ -277,9 +298,15 @@ impl ConfigTable {
     fn written(&self, column: &Column, lite: bool) -> String {
         // What processes hold of a key's credits goes back to the key, since no process goes along.
         if (self.name.as_str(), column.name.as_str()) == ("keys", "credits_remaining") {
-            return "credits_remaining + (SELECT CAST(COALESCE(SUM(granted - spent), 0) AS BIGINT)
-                FROM credit_leases WHERE key_id = keys.id)"
-                .to_owned();
+            const SUM: [&str; 2] = by_clock!(
+                concat!(
+                    "credits_remaining + (SELECT CAST(COALESCE(SUM(granted - spent), 0) AS BIGINT)
+                    FROM credit_leases WHERE key_id = keys.id AND NOT ",
+                    silent_before!()
+                ),
+                ")"
+            );
+            return SUM[usize::from(!lite)].to_owned();
         }
         column.kind.write(&quoted(&column.name), lite)
     }

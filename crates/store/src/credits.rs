@@ -2,12 +2,13 @@
 //! Refills happen on the way, once per due moment, in whichever transaction comes first.
 
 use serde_json::json;
-use tollkeeper_core::{CreditRefill, Millis, RefillEvery};
+use tollkeeper_core::{AMOUNT_MAX, CreditRefill, Millis, RefillEvery};
 
 use crate::announce::announce_key;
 use crate::bind::{binds, moment, signed, unsigned};
 use crate::change::{By, Written};
 use crate::db::Conn;
+use crate::silence::{by_clock, silent_before, void_silent};
 use crate::{Store, StoreError, Thing};
 
 /// Of a key that has a limit on them; `None` in its place is a key that has none.
@@ -72,7 +73,12 @@ impl Store {
         let set = match (wanted, purse) {
             (CreditsChange::Set(amount), _) => amount,
             (CreditsChange::Increment(more), Some(purse)) => {
-                Some(balance(purse).saturating_add(more))
+                let sum = balance(purse).saturating_add(more);
+                // Above it a number is not the same number in every client's JSON.
+                if sum > AMOUNT_MAX {
+                    return Err(StoreError::CreditsBeyond { max: AMOUNT_MAX });
+                }
+                Some(sum)
             }
             (CreditsChange::Decrement(less), Some(purse)) => {
                 Some(balance(purse).saturating_sub(less))
@@ -80,6 +86,9 @@ impl Store {
             (_, None) => return Err(StoreError::CreditsUnlimited),
         };
         let refill = purse.and_then(|purse| purse.refill).filter(|_| set.is_some());
+        if matches!(wanted, CreditsChange::Set(_)) {
+            void_silent(change.sql(), key_id).await?;
+        }
         let after = set.map(|remaining| Credits { remaining, refill });
         set_balance(change.sql(), key_id, set, out, by.now).await?;
         announce_key(&mut change, key_id).await?;
@@ -134,7 +143,10 @@ impl LockedPurse {
         if let Some((due, amount)) = due_refill(purse.refill, refilled_at, now) {
             write_off(conn.again(), key_id, refilled_at).await?;
             let out = outstanding(conn.again(), key_id).await?;
-            purse.remaining = purse.remaining.max(amount - out);
+            if amount - out > purse.remaining {
+                void_silent(conn.again(), key_id).await?;
+                purse.remaining = amount - out;
+            }
             conn.run(REFILL, binds![key_id, purse.remaining, due]).await?;
         }
         Ok(purse)
@@ -161,11 +173,18 @@ async fn write_off(conn: Conn<'_>, key_id: &str, last_refill: Millis) -> Result<
     Ok(())
 }
 
-/// What processes hold of this key and have not spent, as far as they told.
+/// What living processes hold of this key and have not spent, as far as they told.
 pub(crate) async fn outstanding(conn: Conn<'_>, key_id: &str) -> Result<i64, StoreError> {
-    const SUM: &str = "SELECT CAST(COALESCE(SUM(granted - spent), 0) AS BIGINT)
-        FROM credit_leases WHERE key_id = $1";
-    let (out,): (i64,) = conn.one(SUM, binds![key_id]).await?;
+    const SUM: [&str; 2] = by_clock!(
+        concat!(
+            "SELECT CAST(COALESCE(SUM(granted - spent), 0) AS BIGINT)
+            FROM credit_leases WHERE key_id = $1 AND NOT ",
+            silent_before!()
+        ),
+        ""
+    );
+    let sum = conn.which(SUM);
+    let (out,): (i64,) = conn.one(sum, binds![key_id]).await?;
     Ok(out)
 }
 

@@ -5,6 +5,7 @@ use sqlx::postgres::{PgConnection, PgPool};
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{Postgres, Sqlite, Transaction};
 
+use crate::patience::{IN_TRANSACTION, within};
 use crate::{Each, StoreError, sqlite};
 
 /// Who waits for the answer.
@@ -66,7 +67,7 @@ impl Db {
     pub(crate) async fn begin(&self, purpose: Purpose) -> Result<Begun, StoreError> {
         Ok(match self {
             Self::Lite { write, .. } => Each::Lite(write.begin_with(sqlite::BEGIN).await?),
-            Self::Pg(pools) => Each::Pg(pools.of(purpose).begin().await?),
+            Self::Pg(pools) => Each::Pg(within(IN_TRANSACTION, pools.of(purpose).begin()).await?),
         })
     }
 
@@ -113,7 +114,7 @@ impl Begun {
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
         match self {
             Self::Lite(begun) => begun.commit().await?,
-            Self::Pg(begun) => begun.commit().await?,
+            Self::Pg(begun) => within(IN_TRANSACTION, begun.commit()).await?,
         }
         Ok(())
     }

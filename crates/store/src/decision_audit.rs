@@ -8,6 +8,7 @@ use tollkeeper_core::{AuditRow, Millis, Month};
 use crate::bind::signed;
 use crate::db::{Db, Purpose};
 use crate::partitions::{DECISIONS, lacks_a_month, months};
+use crate::patience::{Patient, within};
 use crate::{Bind, Store, StoreError};
 
 pub use search::DecisionFilter;
@@ -130,8 +131,8 @@ async fn insert(pool: &PgPool, rows: &[AuditRow]) -> Result<u64, StoreError> {
         .bind(column(rows, |row| row.region.as_deref()))
         .bind(column(rows, |row| signed(row.latency_us)))
         .bind(column(rows, |row| row.degraded))
-        .execute(pool)
-        .await?;
+        .execute(pool);
+    let added = within(<&PgPool>::PATIENCE, added).await?;
     Ok(added.rows_affected())
 }
 

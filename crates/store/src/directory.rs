@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tollkeeper_core::{IdentityRecord, KeyRecord, Override, Permissions};
 use tollkeeper_decide::{
-    Directory, KeyHash, KeyHashes, Loading, NamespaceRecord, OriginError, RootKey, Tenant,
+    Directory, Due, KeyHash, KeyHashes, Loading, NamespaceRecord, OriginError, RootKey, Tenant,
 };
 
 use crate::bind::{binds, moment, unsigned};
@@ -79,15 +79,14 @@ impl Directory for Store {
     }
 }
 
-/// An answer for the engine. What the database said goes to the log here, because the engine's
-/// error has no room for it.
+/// An answer for the engine. What the database said goes with the error, for the log of whoever meets it: a line from here
+/// for every request would fill the disk while the database is away.
 pub(crate) fn loading<T>(
     work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
 ) -> Loading<T> {
     Box::pin(async move {
         work.await.map_err(|error| {
-            let cause = std::error::Error::source(&error).map(tracing::field::display);
-            tracing::warn!(%error, cause, "the store did not answer the engine");
+            tracing::debug!(%error, "the store did not answer the engine");
             OriginError::from(error)
         })
     })
@@ -199,6 +198,7 @@ impl TryFrom<RootKeyRow> for RootKey {
             enabled: row.enabled,
             expires: moment(row.expires),
             operator: row.operator,
+            noted: Due::default(),
         })
     }
 }

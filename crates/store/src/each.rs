@@ -1,10 +1,13 @@
 //! One statement for both databases: the text and its values are given once, and sent to whichever is there.
 //! The only place where a query is written per database; everything else says what it asks, not whom.
 
+use std::time::Duration;
+
 use sqlx::postgres::{PgExecutor, PgRow};
 use sqlx::sqlite::{SqliteExecutor, SqliteRow};
-use sqlx::{AssertSqlSafe, FromRow, SqlSafeStr};
+use sqlx::{AssertSqlSafe, FromRow, Postgres, SqlSafeStr, Sqlite};
 
+use crate::patience::{AT_LEISURE, Patient, within};
 use crate::{Bind, StoreError};
 
 /// The same thing of either database: two pools, two connections, two transactions.
@@ -23,22 +26,6 @@ pub(crate) trait Stored:
 impl<T> Stored for T where
     T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin
 {
-}
-
-/// Expands the body once per database; `$db` is its type there and `$to` its executor.
-macro_rules! on_each {
-    ($either:expr, |$to:ident, $db:ident| $body:expr) => {
-        match $either {
-            Each::Lite($to) => {
-                type $db = sqlx::Sqlite;
-                $body
-            }
-            Each::Pg($to) => {
-                type $db = sqlx::Postgres;
-                $body
-            }
-        }
-    };
 }
 
 /// A value's type has to be told also where there is no value: PostgreSQL asks for it.
@@ -60,6 +47,14 @@ macro_rules! bound {
 // === impl Each ===
 
 impl<Lite, Pg> Each<Lite, Pg> {
+    /// Of a statement that has to be said in two ways, the one for this database.
+    pub(crate) fn which(&self, [lite, pg]: [&'static str; 2]) -> &'static str {
+        match self {
+            Self::Lite(_) => lite,
+            Self::Pg(_) => pg,
+        }
+    }
+
     /// How many rows it touched.
     pub(crate) async fn run<'c>(
         self,
@@ -68,12 +63,44 @@ impl<Lite, Pg> Each<Lite, Pg> {
     ) -> Result<u64, StoreError>
     where
         Lite: SqliteExecutor<'c>,
+        Pg: PgExecutor<'c> + Patient,
+    {
+        self.run_within(Pg::PATIENCE, sql, binds).await
+    }
+
+    /// The same, for a statement that was allowed to take long.
+    pub(crate) async fn run_at_leisure<'c>(
+        self,
+        sql: impl SqlSafeStr + Send,
+        binds: &[Bind<'_>],
+    ) -> Result<u64, StoreError>
+    where
+        Lite: SqliteExecutor<'c>,
         Pg: PgExecutor<'c>,
     {
-        Ok(on_each!(self, |to, Db| bound!(sqlx::query::<Db>(sql), binds)
-            .execute(to)
-            .await?
-            .rows_affected()))
+        self.run_within(AT_LEISURE, sql, binds).await
+    }
+
+    async fn run_within<'c>(
+        self,
+        patience: Duration,
+        sql: impl SqlSafeStr + Send,
+        binds: &[Bind<'_>],
+    ) -> Result<u64, StoreError>
+    where
+        Lite: SqliteExecutor<'c>,
+        Pg: PgExecutor<'c>,
+    {
+        let touched = match self {
+            Each::Lite(to) => {
+                bound!(sqlx::query::<Sqlite>(sql), binds).execute(to).await?.rows_affected()
+            }
+            Each::Pg(to) => {
+                let answer = bound!(sqlx::query::<Postgres>(sql), binds).execute(to);
+                within(patience, answer).await?.rows_affected()
+            }
+        };
+        Ok(touched)
     }
 
     pub(crate) async fn all<'c, T: Stored>(
@@ -83,11 +110,15 @@ impl<Lite, Pg> Each<Lite, Pg> {
     ) -> Result<Vec<T>, StoreError>
     where
         Lite: SqliteExecutor<'c>,
-        Pg: PgExecutor<'c>,
+        Pg: PgExecutor<'c> + Patient,
     {
-        Ok(on_each!(self, |to, Db| bound!(sqlx::query_as::<Db, T>(sql), binds)
-            .fetch_all(to)
-            .await?))
+        Ok(match self {
+            Each::Lite(to) => bound!(sqlx::query_as::<Sqlite, T>(sql), binds).fetch_all(to).await?,
+            Each::Pg(to) => {
+                let answer = bound!(sqlx::query_as::<Postgres, T>(sql), binds).fetch_all(to);
+                within(Pg::PATIENCE, answer).await?
+            }
+        })
     }
 
     /// A statement over many rows: `{}` in it stands for the values of all of them, and nothing else is bound.
@@ -99,7 +130,7 @@ impl<Lite, Pg> Each<Lite, Pg> {
     ) -> Result<u64, StoreError>
     where
         Lite: SqliteExecutor<'c>,
-        Pg: PgExecutor<'c>,
+        Pg: PgExecutor<'c> + Patient,
     {
         let list = self.rows(columns, binds.len() / columns);
         self.run(listed(template, &list), binds).await
@@ -114,7 +145,7 @@ impl<Lite, Pg> Each<Lite, Pg> {
     ) -> Result<Vec<T>, StoreError>
     where
         Lite: SqliteExecutor<'c>,
-        Pg: PgExecutor<'c>,
+        Pg: PgExecutor<'c> + Patient,
     {
         let list = self.rows(columns, binds.len() / columns);
         self.all(listed(template, &list), binds).await
@@ -139,11 +170,17 @@ impl<Lite, Pg> Each<Lite, Pg> {
     ) -> Result<Option<T>, StoreError>
     where
         Lite: SqliteExecutor<'c>,
-        Pg: PgExecutor<'c>,
+        Pg: PgExecutor<'c> + Patient,
     {
-        Ok(on_each!(self, |to, Db| bound!(sqlx::query_as::<Db, T>(sql), binds)
-            .fetch_optional(to)
-            .await?))
+        Ok(match self {
+            Each::Lite(to) => {
+                bound!(sqlx::query_as::<Sqlite, T>(sql), binds).fetch_optional(to).await?
+            }
+            Each::Pg(to) => {
+                let answer = bound!(sqlx::query_as::<Postgres, T>(sql), binds).fetch_optional(to);
+                within(Pg::PATIENCE, answer).await?
+            }
+        })
     }
 
     pub(crate) async fn one<'c, T: Stored>(
@@ -153,11 +190,41 @@ impl<Lite, Pg> Each<Lite, Pg> {
     ) -> Result<T, StoreError>
     where
         Lite: SqliteExecutor<'c>,
+        Pg: PgExecutor<'c> + Patient,
+    {
+        self.one_within(Pg::PATIENCE, sql, binds).await
+    }
+
+    /// The same, for a statement that was allowed to take long.
+    pub(crate) async fn one_at_leisure<'c, T: Stored>(
+        self,
+        sql: impl SqlSafeStr + Send,
+        binds: &[Bind<'_>],
+    ) -> Result<T, StoreError>
+    where
+        Lite: SqliteExecutor<'c>,
         Pg: PgExecutor<'c>,
     {
-        Ok(on_each!(self, |to, Db| bound!(sqlx::query_as::<Db, T>(sql), binds)
-            .fetch_one(to)
-            .await?))
+        self.one_within(AT_LEISURE, sql, binds).await
+    }
+
+    async fn one_within<'c, T: Stored>(
+        self,
+        patience: Duration,
+        sql: impl SqlSafeStr + Send,
+        binds: &[Bind<'_>],
+    ) -> Result<T, StoreError>
+    where
+        Lite: SqliteExecutor<'c>,
+        Pg: PgExecutor<'c>,
+    {
+        Ok(match self {
+            Each::Lite(to) => bound!(sqlx::query_as::<Sqlite, T>(sql), binds).fetch_one(to).await?,
+            Each::Pg(to) => {
+                let answer = bound!(sqlx::query_as::<Postgres, T>(sql), binds).fetch_one(to);
+                within(patience, answer).await?
+            }
+        })
     }
 }
 

@@ -25,7 +25,7 @@ pub enum StoreError {
     Fault(#[from] Fault),
     #[error("this tenant has no {what} '{named}'")]
     NotFound { what: Thing, named: String },
-    #[error("there is already {} {what} with this name", article(*.what))]
+    #[error("there is already {} {what} with this {}", what.article(), what.told_apart_by())]
     Taken { what: Thing },
     #[error("this project is protected against deletion: take deleteProtection off first")]
     Protected,
@@ -35,6 +35,8 @@ pub enum StoreError {
     OperatorKey,
     #[error("this key has no limit on credits: set a number first")]
     CreditsUnlimited,
+    #[error("a key has at most {max} credits, and these would be more")]
+    CreditsBeyond { max: u64 },
     #[error("this tenant has no such namespace")]
     NamespaceNotFound,
     #[error("this namespace was deleted; its name cannot be used again")]
@@ -43,6 +45,10 @@ pub enum StoreError {
     OverrideNotFound,
     #[error("this root key already belongs to somebody; give TOLLKEEPER_ROOT_KEY another value")]
     RootKeyTaken,
+    #[error(
+        "the database was written under another secret: give this node the TOLLKEEPER_SECRET of the nodes that use it, or a database of its own"
+    )]
+    OtherSecret,
     #[error("a tenant has at most {max} rules, and these would be {count}")]
     TooManyRules { count: usize, max: usize },
     #[error("the rules of a tenant take at most {max} bytes, and these would take {bytes}")]
@@ -64,11 +70,24 @@ pub enum Thing {
     RuleVersion,
 }
 
-fn article(what: Thing) -> &'static str {
-    if what == Thing::Identity { "an" } else { "a" }
-}
-
 // === impl Thing ===
+
+impl Thing {
+    pub fn article(self) -> &'static str {
+        if self == Self::Identity { "an" } else { "a" }
+    }
+
+    /// What no two of them share, as the API calls it.
+    pub fn told_apart_by(self) -> &'static str {
+        match self {
+            Self::Tenant | Self::Project | Self::Permission => "slug",
+            Self::Identity => "externalId",
+            Self::Key | Self::RootKey => "text",
+            Self::Role | Self::Limit | Self::Rule => "name",
+            Self::RuleVersion => "number",
+        }
+    }
+}
 
 impl std::fmt::Display for Thing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -92,11 +111,25 @@ impl std::fmt::Display for Thing {
 impl StoreError {
     /// The same call may succeed when it is made again.
     pub fn is_transient(&self) -> bool {
+        self.fault().is_some_and(Fault::is_transient)
+    }
+
+    /// The disk under the database is full or fails.
+    pub fn is_of_the_disk(&self) -> bool {
+        self.fault().is_some_and(Fault::is_of_the_disk)
+    }
+
+    /// What was to be written can never be.
+    pub fn is_of_the_rows(&self) -> bool {
+        self.fault().is_some_and(Fault::is_of_the_rows)
+    }
+
+    fn fault(&self) -> Option<&Fault> {
         match self {
             Self::Unopenable { fault, .. }
             | Self::Unreachable { fault, .. }
-            | Self::Fault(fault) => fault.is_transient(),
-            _ => false,
+            | Self::Fault(fault) => Some(fault),
+            _ => None,
         }
     }
 
@@ -128,7 +161,12 @@ impl From<sqlx::Error> for StoreError {
 }
 
 impl From<StoreError> for OriginError {
+    /// With all its causes: its text is for the log only.
     fn from(error: StoreError) -> Self {
-        Self::new(error)
+        if matches!(error, StoreError::Fault(Fault::NulText)) {
+            return Self::NulText;
+        }
+        let causes = std::iter::successors(std::error::Error::source(&error), |it| it.source());
+        Self::new(causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}")))
     }
 }

@@ -5,6 +5,7 @@ use std::io;
 
 use sqlx::migrate::MigrateError;
 use sqlx::postgres::PgDatabaseError;
+use sqlx::sqlite::SqliteError;
 
 use crate::sqlite::SCHEMA;
 
@@ -18,6 +19,8 @@ pub enum Fault {
     NotWritable,
     #[error("the disk is full: free some space and try again; nothing was written by halves")]
     Full,
+    #[error("the disk failed a read or a write: see that it is well and has room, then try again")]
+    Disk(#[source] sqlx::Error),
     #[error(
         "it is not a database, or a damaged one: restore a backup, or move it away to start empty"
     )]
@@ -32,6 +35,10 @@ pub enum Fault {
     OtherSchema(i64),
     #[error("it was busy for longer than anybody may wait: try again, or stop who holds it")]
     Busy,
+    #[error(
+        "no connection to it was to be had in time: see that it runs and can be reached from here; if so, it is busy"
+    )]
+    NoConnection,
     #[error(
         "it took longer for one statement than any may take: try again; look for what slows it if this stays"
     )]
@@ -63,7 +70,18 @@ pub enum Fault {
 impl Fault {
     /// Waiting alone can cure it. A full disk does not count: somebody has to make room.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Busy | Self::Slow | Self::Away(_))
+        matches!(self, Self::Busy | Self::NoConnection | Self::Slow | Self::Away(_))
+    }
+
+    /// It has no room, or fails. Somebody has to look after it; until then nothing can be written.
+    pub fn is_of_the_disk(&self) -> bool {
+        matches!(self, Self::Full | Self::Disk(_))
+    }
+
+    /// What was to be written will be refused as often as it is tried.
+    pub fn is_of_the_rows(&self) -> bool {
+        use sqlx::Error::{Database, Encode};
+        matches!(self, Self::NulText | Self::Database(Database(_) | Encode(_)))
     }
 
     fn of_state(state: &str) -> Option<Self> {
@@ -83,7 +101,12 @@ impl Fault {
     /// The server is stopping, starting or gone.
     fn is_away(error: &sqlx::Error) -> bool {
         match error {
-            sqlx::Error::Io(_) | sqlx::Error::Tls(_) => true,
+            // The last three are of a connection that is of no use any more. The next one is a fresh one.
+            sqlx::Error::Io(_)
+            | sqlx::Error::Tls(_)
+            | sqlx::Error::WorkerCrashed
+            | sqlx::Error::BeginFailed
+            | sqlx::Error::InvalidSavePointStatement => true,
             sqlx::Error::Database(from) => {
                 from.try_downcast_ref::<PgDatabaseError>().is_some_and(|from| {
                     from.code().starts_with("57P0") || from.code().starts_with("08")
@@ -91,6 +114,16 @@ impl Fault {
             }
             _ => false,
         }
+    }
+
+    /// SQLite's family of faults that the system reported.
+    fn is_of_io(error: &sqlx::Error) -> bool {
+        const IOERR: i32 = 10;
+        let from = error
+            .as_database_error()
+            .filter(|from| from.try_downcast_ref::<SqliteError>().is_some());
+        let code = from.and_then(|from| from.code()?.parse::<i32>().ok());
+        code.is_some_and(|code| code & 0xff == IOERR && Self::of_code(code).is_none())
     }
 
     /// The low byte is the family; the bits above it tell its members apart.
@@ -112,11 +145,13 @@ impl From<sqlx::Error> for Fault {
     fn from(error: sqlx::Error) -> Self {
         let known = match &error {
             away if Self::is_away(away) => return Self::Away(error),
+            failed if Self::is_of_io(failed) => return Self::Disk(error),
             sqlx::Error::Database(from) => match from.try_downcast_ref::<PgDatabaseError>() {
                 Some(from) => Self::of_state(from.code()),
                 None => from.code().and_then(|code| code.parse().ok()).and_then(Self::of_code),
             },
-            sqlx::Error::PoolTimedOut => Some(Self::Busy),
+            // A server that refuses is asked until the time is up, so this is what that looks like too.
+            sqlx::Error::PoolTimedOut => Some(Self::NoConnection),
             sqlx::Error::PoolClosed => Some(Self::Closed),
             _ => None,
         };

@@ -151,19 +151,32 @@ impl Feed {
     async fn listen(&self, pool: PgPool, mut revision: u64) {
         let mut turns = tokio::time::interval(RELISTEN);
         turns.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut failing = false;
         loop {
             turns.tick().await;
-            if let Err(error) = self.hear(&pool, &mut revision).await {
+            let heard = self.hear(&pool, &mut revision, &mut failing).await;
+            // Said when it begins, and not at every try.
+            if let Err(error) = heard
+                && !std::mem::replace(&mut failing, true)
+            {
                 tracing::warn!(%error, "listening for changes was interrupted; trying again");
             }
         }
     }
 
     /// Until anything goes wrong: then the connection is made anew, and what was missed is read first.
-    async fn hear(&self, pool: &PgPool, revision: &mut u64) -> Result<(), StoreError> {
+    async fn hear(
+        &self,
+        pool: &PgPool,
+        revision: &mut u64,
+        failing: &mut bool,
+    ) -> Result<(), StoreError> {
         let mut listener = PgListener::connect_with(pool).await?;
         listener.eager_reconnect(false);
         listener.listen(CHANNEL).await?;
+        if std::mem::take(failing) {
+            tracing::info!("listening for changes again");
+        }
         loop {
             loop {
                 let page = read_outbox(Each::Pg(pool), *revision, PAGE).await?;

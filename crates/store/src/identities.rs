@@ -5,9 +5,9 @@ use tollkeeper_core::Millis;
 
 use crate::announce::announce_identity;
 use crate::bind::{binds, moment, unsigned};
-use crate::change::{By, Change, Written};
+use crate::change::{By, Change, Written, as_json};
 use crate::db::{Pools, Purpose};
-use crate::limits::{drop_limits, limits_of, list_to_json, replace_limits};
+use crate::limits::{drop_limits, limits_of, list_to_json, own_limits, replace_limits};
 use crate::page::anywhere;
 use crate::{LimitRow, LimitTerms, Page, Patch, Store, StoreError, Thing, ids};
 
@@ -72,7 +72,7 @@ impl Store {
         // Somebody may have asked for it before, and know it to be absent.
         announce_identity(&mut change, by.tenant_id, &id, &new.external_id).await?;
         let after =
-            audited(&new.external_id, new.meta.as_deref(), new.tier.as_deref(), Some(&new.limits));
+            audited(&new.external_id, new.meta.as_deref(), new.tier.as_deref(), &new.limits);
         change.audit(by, "identities.create", &id, None, Some(after)).await?;
         let written = change.commit(()).await?;
         let made = self.identity(by.tenant_id, &id).await?;
@@ -122,15 +122,16 @@ impl Store {
             "UPDATE identities SET meta = $2, tier = $3, updated_at = $4 WHERE id = $1";
         let mut change = self.change(by.now).await?;
         let row = find(&mut change, by.tenant_id, identity).await?;
-        let before = audited(&row.external_id, row.meta.as_deref(), row.tier.as_deref(), None);
+        let limits = own_limits(&mut change, &row.id).await?;
+        let before = audited(&row.external_id, row.meta.as_deref(), row.tier.as_deref(), &limits);
         let (meta, tier) = (patch.meta.over(row.meta), patch.tier.over(row.tier));
         change.sql().run(SET, binds![&row.id, &meta, &tier, by.now]).await?;
         if let Some(limits) = &patch.limits {
             replace_limits(&mut change, by.tenant_id, &row.id, limits).await?;
         }
         announce_identity(&mut change, by.tenant_id, &row.id, &row.external_id).await?;
-        let after =
-            audited(&row.external_id, meta.as_deref(), tier.as_deref(), patch.limits.as_deref());
+        let limits = own_limits(&mut change, &row.id).await?;
+        let after = audited(&row.external_id, meta.as_deref(), tier.as_deref(), &limits);
         change.audit(by, "identities.update", &row.id, Some(before), Some(after)).await?;
         let written = change.commit(()).await?;
         let made = self.identity(by.tenant_id, &row.id).await?;
@@ -150,9 +151,10 @@ impl Store {
         let row = find(&mut change, by.tenant_id, identity).await?;
         announce_identity(&mut change, by.tenant_id, &row.id, &row.external_id).await?;
         change.sql().run(FREE, binds![&row.id]).await?;
+        let limits = own_limits(&mut change, &row.id).await?;
         drop_limits(&mut change, &row.id).await?;
         change.sql().run(DELETE, binds![&row.id]).await?;
-        let before = audited(&row.external_id, row.meta.as_deref(), row.tier.as_deref(), None);
+        let before = audited(&row.external_id, row.meta.as_deref(), row.tier.as_deref(), &limits);
         change.audit(by, "identities.delete", &row.id, Some(before), None).await?;
         change.commit(row.id).await
     }
@@ -171,7 +173,7 @@ pub(crate) async fn ensure_identity(
     let made = change.sql().run(MAKE, binds![&id, by.tenant_id, external_id, by.now]).await?;
     if made > 0 {
         announce_identity(change, by.tenant_id, &id, external_id).await?;
-        let after = audited(external_id, None, None, None);
+        let after = audited(external_id, None, None, &[]);
         change.audit(by, "identities.create", &id, None, Some(after)).await?;
         return Ok(id);
     }
@@ -207,10 +209,11 @@ fn audited(
     external_id: &str,
     meta: Option<&str>,
     tier: Option<&str>,
-    limits: Option<&[LimitTerms]>,
+    limits: &[LimitTerms],
 ) -> Value {
     json!({
-        "externalId": external_id, "meta": meta, "tier": tier, "ratelimits": limits.map(list_to_json)
+        "externalId": external_id, "meta": meta.map(as_json), "tier": tier,
+        "ratelimits": list_to_json(limits),
     })
 }
 

@@ -80,7 +80,7 @@ macro_rules! cards {
 /// Of a key's own hash and the hash of an import of the same text, ours counts.
 const BY_HASH: &str = cards!(
     "SELECT id FROM keys WHERE ((hash = $1 AND hash_kind = 'hmac')
-        OR (hash = $2 AND hash_kind = 'sha256')) AND deleted_at IS NULL
+        OR (hash = $2 AND hash_kind = 'tenant_sha256')) AND deleted_at IS NULL
      ORDER BY hash_kind LIMIT 1"
 );
 

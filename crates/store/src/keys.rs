@@ -1,6 +1,7 @@
 //! Keys as the admin manages them, one file per thing that can be done to one.
 //! Only hashes and ciphertexts come in here; a key's text never does.
 
+pub(crate) mod audited;
 pub(crate) mod create;
 pub(crate) mod grants;
 pub(crate) mod import;

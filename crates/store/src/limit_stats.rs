@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use tollkeeper_core::Millis;
-use tollkeeper_decide::Counted;
+use tollkeeper_decide::{Counted, WHOLE_RULE};
 
 use crate::bind::{binds, signed, unsigned};
 use crate::db::Purpose;
@@ -122,11 +122,15 @@ impl Store {
             FROM limit_stats WHERE tenant_id = $1 AND kind = $5 AND subject = $6
                 AND minute >= $2 AND minute < $3
             GROUP BY kind, name ORDER BY name LIMIT $4";
+        // Of a rule with several limits the row without a limit's name counts: it has each decision once.
         const ALL: &str = "SELECT kind, CASE WHEN kind = 'rule' THEN subject ELSE name END AS name,
                 CAST(SUM(hits) AS BIGINT) AS hits, CAST(SUM(denied) AS BIGINT) AS denied,
                 CAST(SUM(shadow) AS BIGINT) AS shadow
-            FROM limit_stats WHERE tenant_id = $1 AND kind IN ('namespace', 'rule')
+            FROM limit_stats s WHERE tenant_id = $1 AND kind IN ('namespace', 'rule')
                 AND minute >= $2 AND minute < $3
+                AND (kind = 'namespace' OR name = '' OR NOT EXISTS (SELECT 1 FROM limit_stats whole
+                    WHERE whole.tenant_id = s.tenant_id AND whole.kind = 'rule'
+                        AND whole.subject = s.subject AND whole.minute = s.minute AND whole.name = ''))
             GROUP BY 1, 2 ORDER BY 2, 1 LIMIT $4";
         let reader = self.lists().await;
         let rows: Vec<SumRow> = match of {
@@ -136,7 +140,11 @@ impl Store {
                 reader.all(ONE, binds).await?
             }
         };
-        Ok(rows.into_iter().map(StatSum::try_from).collect::<Result<_, _>>()?)
+        let sums = rows.into_iter().map(StatSum::try_from).collect::<Result<Vec<_>, _>>()?;
+        Ok(match of {
+            StatsOf::All => sums,
+            StatsOf::One(_, subject) => by_limit(sums, subject),
+        })
     }
 
     /// Forgets what is older than this; answers how many rows that were.
@@ -185,6 +193,16 @@ impl TryFrom<SumRow> for StatSum {
             shadow: unsigned(row.shadow),
         })
     }
+}
+
+/// A rule without limits is shown by its own name; else its limits are, and not what they come to together.
+fn by_limit(mut sums: Vec<StatSum>, subject: &str) -> Vec<StatSum> {
+    let named = sums.iter().any(|sum| sum.name != WHOLE_RULE);
+    sums.retain(|sum| !named || sum.name != WHOLE_RULE);
+    for sum in sums.iter_mut().filter(|sum| sum.name == WHOLE_RULE) {
+        subject.clone_into(&mut sum.name);
+    }
+    sums
 }
 
 fn kind_of(word: &str) -> Result<Counted, Fault> {

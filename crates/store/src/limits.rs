@@ -70,6 +70,17 @@ pub(crate) async fn limits_of(
     Ok(found)
 }
 
+/// Those of one owner, by name, as they stand within a change.
+pub(crate) async fn own_limits(
+    change: &mut Change<'_>,
+    owner_id: &str,
+) -> Result<Vec<LimitTerms>, StoreError> {
+    const LIST: &str = "SELECT id, owner_id, name, quota, duration_ms, auto_apply, algorithm,
+            burst, consistency, on_outage FROM limits WHERE owner_id = $1 ORDER BY name";
+    let rows: Vec<StoredRow> = change.sql().all(LIST, binds![owner_id]).await?;
+    rows.into_iter().map(|row| Ok(LimitRow::try_from(row)?.terms)).collect()
+}
+
 /// One limit per name: a name that stays keeps its id, and what is not in the list goes.
 pub(crate) async fn replace_limits(
     change: &mut Change<'_>,

@@ -249,14 +249,15 @@ impl HashKind {
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Hmac => "hmac",
-            Self::Sha256 => "sha256",
+            Self::Sha256 => "tenant_sha256",
         }
     }
 
     pub(crate) fn of(text: &str) -> Result<Self, Fault> {
         match text {
             "hmac" => Ok(Self::Hmac),
-            "sha256" => Ok(Self::Sha256),
+            // The second is from before imports were bound to their tenants.
+            "tenant_sha256" | "sha256" => Ok(Self::Sha256),
             _ => Err(Fault::Unreadable("kind of hash")),
         }
     }

@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
+use serde_json::{Value, json};
 use tollkeeper_core::{Millis, Override, Quota, Width};
 
 use crate::bind::{binds, signed};
+use crate::change::By;
 use crate::db::Purpose;
 use crate::{Fault, NamespaceRef, Page, Store, StoreError, ids, namespaces};
 
@@ -31,36 +33,34 @@ impl Store {
     /// One override per identifier text: setting it again changes it and keeps its id and age.
     pub async fn set_override(
         &self,
-        tenant_id: &str,
+        by: By<'_>,
         namespace: &str,
         identifier: &str,
         quota: Quota,
         width: Width,
-        now: Millis,
     ) -> Result<OverrideSet, StoreError> {
+        const FIND: &str = "SELECT id, identifier, quota, duration_ms, created_at FROM overrides
+            WHERE tenant_id = $1 AND namespace_id = $2 AND identifier = $3";
         const UPSERT: &str = "INSERT INTO overrides
                 (id, tenant_id, namespace_id, identifier, quota, duration_ms, created_at, updated_at)
             VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
             ON CONFLICT (namespace_id, identifier) DO UPDATE SET
                 quota = excluded.quota, duration_ms = excluded.duration_ms,
                 updated_at = excluded.updated_at
-            RETURNING id";
-        let mut change = self.change(now).await?;
-        let namespace = namespaces::live(change.sql(), tenant_id, namespace).await?;
+            RETURNING id, identifier, quota, duration_ms, created_at";
+        let mut change = self.change(by.now).await?;
+        let namespace = namespaces::lock(&mut change, by.tenant_id, namespace).await?;
+        let binds = binds![by.tenant_id, &namespace.id, identifier];
+        let old: Option<OverrideRow> = change.sql().optional(FIND, binds).await?;
         let id = ids::fresh(ids::OVERRIDE)?;
         let (quota, width) = (signed(quota.get()), signed(width.millis()));
-        let (override_id,): (String,) = change
-            .sql()
-            .one(UPSERT, binds![&id, tenant_id, &namespace.id, identifier, quota, width, now])
-            .await?;
-        change.announce(tenant_id, namespace.changed());
-        let after = serde_json::json!({
-            "namespace": namespace.name, "identifier": identifier, "limit": quota, "duration": width
-        });
-        change
-            .audit_of(tenant_id, None, "ratelimit.setOverride", &override_id, None, Some(after))
-            .await?;
-        Ok(change.commit(OverrideSet { override_id, namespace }).await?.value)
+        let binds = binds![&id, by.tenant_id, &namespace.id, identifier, quota, width, by.now];
+        let new: OverrideRow = change.sql().one(UPSERT, binds).await?;
+        change.announce(by.tenant_id, namespace.changed());
+        let before = old.map(|old| old.audited(&namespace));
+        let after = Some(new.audited(&namespace));
+        change.audit(by, "ratelimit.setOverride", &new.id, before, after).await?;
+        Ok(change.commit(OverrideSet { override_id: new.id, namespace }).await?.value)
     }
 
     /// At most `limit` overrides in the order of their ids, from `cursor` on. One row more than
@@ -89,36 +89,35 @@ impl Store {
     /// By the exact text it was set with: a pattern deletes itself, not what it matches.
     pub async fn delete_override(
         &self,
-        tenant_id: &str,
+        by: By<'_>,
         namespace: &str,
         identifier: &str,
     ) -> Result<NamespaceRef, StoreError> {
         const DELETE: &str = "DELETE FROM overrides
-            WHERE tenant_id = $1 AND namespace_id = $2 AND identifier = $3";
-        let mut change = self.change_now().await?;
-        let namespace = namespaces::live(change.sql(), tenant_id, namespace).await?;
-        let deleted =
-            change.sql().run(DELETE, binds![tenant_id, &namespace.id, identifier]).await?;
-        if deleted == 0 {
-            return Err(StoreError::OverrideNotFound);
-        }
-        change.announce(tenant_id, namespace.changed());
-        let before = serde_json::json!({ "namespace": namespace.name, "identifier": identifier });
-        change
-            .audit_of(
-                tenant_id,
-                None,
-                "ratelimit.deleteOverride",
-                &namespace.id,
-                Some(before),
-                None,
-            )
-            .await?;
+            WHERE tenant_id = $1 AND namespace_id = $2 AND identifier = $3
+            RETURNING id, identifier, quota, duration_ms, created_at";
+        let mut change = self.change(by.now).await?;
+        let namespace = namespaces::lock(&mut change, by.tenant_id, namespace).await?;
+        let binds = binds![by.tenant_id, &namespace.id, identifier];
+        let old: Option<OverrideRow> = change.sql().optional(DELETE, binds).await?;
+        let old = old.ok_or(StoreError::OverrideNotFound)?;
+        change.announce(by.tenant_id, namespace.changed());
+        let before = Some(old.audited(&namespace));
+        change.audit(by, "ratelimit.deleteOverride", &old.id, before, None).await?;
         Ok(change.commit(namespace).await?.value)
     }
 }
 
 // === impl OverrideRow ===
+
+impl OverrideRow {
+    fn audited(&self, namespace: &NamespaceRef) -> Value {
+        json!({
+            "namespace": namespace.name, "identifier": self.identifier, "limit": self.quota,
+            "duration": self.duration_ms,
+        })
+    }
+}
 
 impl TryFrom<OverrideRow> for Override {
     type Error = Fault;

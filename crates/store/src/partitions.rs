@@ -6,6 +6,7 @@ use tollkeeper_core::{Millis, Month};
 
 use crate::bind::binds;
 use crate::db::{Db, Purpose};
+use crate::patience::{IN_TRANSACTION, within};
 use crate::{Each, Fault, Store, StoreError};
 
 /// This month and the two after it: a fleet that stands still for a month finds room when it wakes.
@@ -109,7 +110,8 @@ impl Store {
         let mut begun = self.db.begin(Purpose::Background).await?;
         begun.conn().one::<(Option<String>,)>(LOCK, &[]).await?;
         if let Each::Pg(begun) = &mut begun {
-            sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut **begun).await?;
+            let done = sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut **begun);
+            within(IN_TRANSACTION, done).await?;
         }
         begun.commit().await
     }

@@ -126,7 +126,7 @@ impl Store {
             Each::Pg(_) => {
                 let mut begun = self.db.begin(Purpose::Background).await?;
                 begun.conn().run(WITHOUT_HASTE, &[]).await?;
-                begun.conn().one(COUNT, binds).await?
+                begun.conn().one_at_leisure(COUNT, binds).await?
             }
         };
         Ok(unsigned(rows))
@@ -181,13 +181,14 @@ impl Store {
             return Ok(Dropped::Gone);
         }
         let lock = AssertSqlSafe(format!("LOCK TABLE {partition} IN SHARE MODE"));
-        begun.conn().run(lock, &[]).await?;
+        begun.conn().run_at_leisure(lock, &[]).await?;
         let count = AssertSqlSafe(format!("SELECT COUNT(*) FROM {partition}"));
-        let (found,): (i64,) = begun.conn().one(count, &[]).await?;
+        let (found,): (i64,) = begun.conn().one_at_leisure(count, &[]).await?;
         if unsigned(found) != rows {
             return Ok(Dropped::Changed { rows: unsigned(found) });
         }
-        begun.conn().run(AssertSqlSafe(format!("DROP TABLE {partition}")), &[]).await?;
+        let drop = AssertSqlSafe(format!("DROP TABLE {partition}"));
+        begun.conn().run_at_leisure(drop, &[]).await?;
         begun.commit().await?;
         Ok(Dropped::Gone)
     }
@@ -265,7 +266,10 @@ async fn rows_of(
 
 fn lock_file(path: &std::path::Path) -> Result<Option<ArchiveLock>, Fault> {
     use std::fs::{OpenOptions, TryLockError};
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let file = options.open(path)?;
     match file.try_lock() {
         Ok(()) => Ok(Some(ArchiveLock(Holding::File(file)))),
         Err(TryLockError::WouldBlock) => Ok(None),

@@ -10,6 +10,7 @@ use sqlx::{ConnectOptions, Connection};
 
 use crate::Fault;
 use crate::db::PgPools;
+use crate::patience::within;
 
 /// Half a second for a lock and two for a statement: whoever needs longer is stuck, and holds others up.
 const LIMITS: [(&str, &str); 3] = [
@@ -35,6 +36,12 @@ const MISS_WITHOUT_DOUBT: Duration = Duration::from_secs(5);
 /// A change cannot simply be made again, so nobody starts one on a connection that was not asked a moment ago.
 const ALWAYS_IN_DOUBT: Duration = Duration::ZERO;
 
+/// As long as the slowest statement may take, which is what a connection may still be busy with.
+const RELEASE: Duration = Duration::from_secs(3);
+
+/// Who looks waits no longer than a person would.
+const LOOK: Duration = Duration::from_secs(3);
+
 pub(crate) static SCHEMA: Migrator = sqlx::migrate!("migrations/postgres");
 
 /// Where it is, without the password: fit for messages.
@@ -58,6 +65,36 @@ pub(crate) async fn connect(url: &str, replica: Option<&str>) -> Result<PgPools,
         admin: pool(ADMIN_CONNECTIONS, ADMIN_PATIENCE, ALWAYS_IN_DOUBT, limited.clone()),
         background: pool(BACKGROUND_CONNECTIONS, BACKGROUND_PATIENCE, ALWAYS_IN_DOUBT, limited),
         replica: replica.map(|options| miss_pool(options.options(LIMITS))),
+    })
+}
+
+/// Which release answers there, for who only looks: nothing is written, also no schema. Fails as a start would.
+pub(crate) async fn look(url: &str) -> Result<String, Fault> {
+    const STANDING: &str = "SELECT current_setting('server_version'), pg_is_in_recovery(),
+        to_regclass('_sqlx_migrations') IS NOT NULL";
+    const SCHEMA_NOW: &str = "SELECT COALESCE(MAX(version), 0) FROM _sqlx_migrations";
+    let options = parse(url)?.options(LIMITS);
+    within(LOOK, async {
+        let mut connection = PgConnection::connect_with(&options).await?;
+        let (version, is_replica, has_schema): (String, bool, bool) =
+            sqlx::query_as(STANDING).fetch_one(&mut connection).await?;
+        let found: i64 = if has_schema {
+            sqlx::query_scalar(SCHEMA_NOW).fetch_one(&mut connection).await?
+        } else {
+            0
+        };
+        connection.close().await?;
+        Ok((version, is_replica, found))
+    })
+    .await
+    .map_err(Fault::from)
+    .and_then(|(version, is_replica, found)| {
+        let known = SCHEMA.iter().map(|step| step.version).max().unwrap_or(0);
+        match () {
+            () if is_replica => Err(Fault::ReadOnly),
+            () if found > known => Err(Fault::NewerSchema { found, known }),
+            () => Ok(version),
+        }
     })
 }
 
@@ -89,9 +126,18 @@ fn pool(
         .acquire_timeout(patience)
         .test_before_acquire(false)
         .before_acquire(move |connection, meta| {
-            Box::pin(
-                async move { Ok(meta.idle_for < without_doubt || connection.ping().await.is_ok()) },
-            )
+            Box::pin(async move {
+                if meta.idle_for < without_doubt {
+                    return Ok(true);
+                }
+                // One that does not answer must leave time to try another.
+                Ok(within(patience / 3, connection.ping()).await.is_ok())
+            })
+        })
+        .after_release(|connection, _| {
+            // A call that was given up may have left an answer, or a transaction, behind. Who does not say that it is well is
+            // not waited for: its place in the pool is free again.
+            Box::pin(async move { Ok(within(RELEASE, connection.ping()).await.is_ok()) })
         })
         .connect_lazy_with(options)
 }

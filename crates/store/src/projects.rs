@@ -5,7 +5,7 @@ use tollkeeper_core::{HostPattern, Millis};
 
 use crate::announce::{KeysOf, announce_keys};
 use crate::bind::{binds, moment, unsigned};
-use crate::change::{By, Change, Written};
+use crate::change::{By, Change, Written, as_json};
 use crate::db::Purpose;
 use crate::key_card::{hosts, texts_to_json};
 use crate::limits::{list_from_json, list_to_json};
@@ -251,8 +251,8 @@ impl Project {
     fn audited(&self) -> Value {
         let [referers, sources, _] = self.lists();
         json!({
-            "name": self.name, "slug": self.slug, "allowedReferers": referers,
-            "allowedSources": sources, "defaultLimits": list_to_json(&self.default_limits),
+            "name": self.name, "slug": self.slug, "allowedReferers": as_json(&referers),
+            "allowedSources": as_json(&sources), "defaultLimits": list_to_json(&self.default_limits),
             "deleteProtection": self.delete_protection,
         })
     }

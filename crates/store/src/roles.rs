@@ -125,11 +125,12 @@ impl Store {
         const DELETE: &str = "DELETE FROM roles WHERE id = $1";
         let mut change = self.change(by.now).await?;
         let row = find_role(&mut change, by.tenant_id, role).await?;
+        let permissions = permissions_of(&mut change, &row.id).await?;
         announce_keys(&mut change, KeysOf::Role, &row.id).await?;
         change.sql().run(DELETE, binds![&row.id]).await?;
-        let before = json!({ "name": row.name, "description": row.description });
-        change.audit(by, "roles.delete", &row.id, Some(before), None).await?;
-        change.commit(row.id).await
+        let role = row.with(permissions);
+        change.audit(by, "roles.delete", &role.id, Some(role.audited()), None).await?;
+        change.commit(role.id).await
     }
 
     /// These and no others; unknown ones are made. The whole resulting set comes back.

@@ -11,6 +11,7 @@ use crate::bind::{binds, signed, unsigned};
 use crate::db::Purpose;
 use crate::filter::Filter;
 use crate::partitions::{DAYS, HOURS, MINUTES, Monthly, months};
+use crate::patience::{IN_TRANSACTION, within};
 use crate::{Bind, Each, Page, Store, StoreError};
 
 /// How long each grain is kept: a week of minutes, three months of hours, five years of days.
@@ -144,7 +145,8 @@ impl Store {
         self.make_months(to, &months(times.iter().copied())).await?;
         let mut begun = self.db.begin(Purpose::Background).await?;
         if let Each::Pg(begun) = &mut begun {
-            let turn: bool = sqlx::query_scalar(TURN).fetch_one(&mut **begun).await?;
+            let turn = sqlx::query_scalar(TURN).fetch_one(&mut **begun);
+            let turn: bool = within(IN_TRANSACTION, turn).await?;
             if !turn {
                 return Ok(());
             }

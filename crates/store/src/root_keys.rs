@@ -70,7 +70,10 @@ impl Store {
     ) -> Result<Written<String>, StoreError> {
         let mut change = self.change(by.now).await?;
         let id = insert_root_key(&mut change, by.tenant_id, &new, by.now).await?;
-        let after = json!({ "name": new.name, "permissions": new.permissions });
+        let after = json!({
+            "name": new.name, "permissions": new.permissions, "enabled": true,
+            "expires": new.expires.map(|at| at.0),
+        });
         change.audit(by, "rootKeys.create", &id, None, Some(after)).await?;
         change.commit(id).await
     }
@@ -168,7 +171,7 @@ impl Store {
         }
         change.announce(by.tenant_id, Changed::RootKey { id: root_key_id.to_owned(), hash });
         let after = json!({ "rootKeyId": id, "oldExpires": old_expires.map(|at| at.0) });
-        change.audit(by, "rootKeys.reroll", root_key_id, None, Some(after)).await?;
+        change.audit(by, "rootKeys.reroll", root_key_id, Some(old.audited()), Some(after)).await?;
         change.commit(id).await
     }
 }

@@ -2,6 +2,7 @@
 //! What a rule says is text here; nobody but the server's own reader gives it a meaning.
 
 pub(crate) mod apply;
+mod audited;
 
 use tollkeeper_core::Millis;
 use tollkeeper_decide::Tenant;

@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use sqlx::Connection;
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
@@ -97,6 +98,9 @@ fn common(path: &Path) -> SqliteConnectOptions {
 }
 
 /// Connections to a file do not go stale: none is tested before use, none is closed for its age.
+///
+/// One is of no use any more: where the disk fails a write, SQLite rolls back by itself, and the ROLLBACK that follows finds
+/// nothing to end. The connection then counts itself in a transaction for good, and nothing could begin on it again.
 fn pool(connections: u32) -> SqlitePoolOptions {
     SqlitePoolOptions::new()
         .max_connections(connections)
@@ -104,4 +108,11 @@ fn pool(connections: u32) -> SqlitePoolOptions {
         .test_before_acquire(false)
         .idle_timeout(None)
         .max_lifetime(None)
+        .after_release(|connection, _| {
+            Box::pin(async move {
+                // A transaction that was dropped is rolled back behind our back; the answer to this comes after it.
+                connection.ping().await?;
+                Ok(!connection.is_in_transaction())
+            })
+        })
 }

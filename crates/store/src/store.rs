@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::db::{Db, Pools, Purpose};
 use crate::feed::Feed;
 use crate::outbox::NEWEST;
+use crate::room::Room;
 use crate::{Fault, SealKey, StoreError, postgres, sqlite};
 
 /// What was read, and how new it is: all changes up to this revision are in it, and maybe later ones.
@@ -20,6 +21,7 @@ pub struct AsOf<T> {
 pub struct Store {
     pub(crate) db: Db,
     pub(crate) feed: Feed,
+    pub(crate) room: Room,
     /// Who writes without it leaves ends of chains that a server with a secret does not trust.
     pub(crate) seal: Option<Arc<SealKey>>,
 }
@@ -30,14 +32,29 @@ impl Store {
     /// Opens the database file, makes it where there is none, and brings its schema up to date.
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
         let opened = Self::open_file(path).await;
-        opened.map_err(|fault| StoreError::Unopenable { path: path.to_owned(), fault })
+        let opened =
+            opened.map_err(|fault| StoreError::Unopenable { path: path.to_owned(), fault })?;
+        opened.bind_imports().await?;
+        Ok(opened)
     }
 
     /// Connects to PostgreSQL at `postgres://…` and brings its schema up to date. What may be a moment old is then
     /// read from the replica.
     pub async fn connect(url: &str, replica: Option<&str>) -> Result<Self, StoreError> {
         let connected = Self::connect_server(url, replica).await;
-        connected.map_err(|fault| StoreError::Unreachable { at: postgres::address(url), fault })
+        let connected = connected
+            .map_err(|fault| StoreError::Unreachable { at: postgres::address(url), fault })?;
+        connected.bind_imports().await?;
+        Ok(connected)
+    }
+
+    /// Where a PostgreSQL is and which release it is, found out without changing anything there.
+    pub async fn look_at(url: &str) -> Result<(String, String), StoreError> {
+        let at = postgres::address(url);
+        match postgres::look(url).await {
+            Ok(version) => Ok((at, version)),
+            Err(fault) => Err(StoreError::Unreachable { at, fault }),
+        }
     }
 
     /// The same store; what it adds to the admin audit is sealed with this key, and verified by it.
@@ -90,7 +107,7 @@ impl Store {
             return Err(fault);
         }
         let db = Db::Lite { read: sqlite::readers(path), write };
-        Ok(Self { db, feed: Feed::in_process(), seal: None })
+        Ok(Self { db, feed: Feed::in_process(), seal: None, room: Room::default() })
     }
 
     async fn connect_server(url: &str, replica: Option<&str>) -> Result<Self, Fault> {
@@ -98,7 +115,7 @@ impl Store {
         let (revision,): (i64,) =
             sqlx::query_as(NEWEST).fetch_one(&pools.background).await.map_err(Fault::from)?;
         let feed = Feed::listening(pools.background.clone(), crate::bind::unsigned(revision));
-        Ok(Self { db: Db::Pg(Box::new(pools)), feed, seal: None })
+        Ok(Self { db: Db::Pg(Box::new(pools)), feed, seal: None, room: Room::default() })
     }
 }
 
@@ -178,6 +195,33 @@ mod tests {
         write.execute("PRAGMA max_page_count = 4294967294").await.unwrap();
         store.put(cells).await.unwrap();
         assert_eq!(store.sweep(Millis(0)).await.unwrap().len(), 2000);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_rolled_back_by_itself_is_not_used_again() {
+        let (_folder, store) = opened().await;
+        for _ in 0..3 {
+            let mut change = store.change(Millis(1)).await.unwrap();
+            // As SQLite does it where the disk fails a write.
+            change.sql().run("ROLLBACK", &[]).await.unwrap();
+            drop(change);
+            store.bootstrap(KeyHash([1; 32]), 1, KeyOrigin::Generated, Millis(1)).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_disk_without_room_is_known_until_a_write_succeeds() {
+        let (_folder, store) = opened().await;
+        let (_, write) = pools(&store);
+        assert!(!store.note_failure(&StoreError::Fault(Fault::Busy)) && !store.refuses_writes());
+        assert!(store.note_failure(&StoreError::Fault(Fault::Full)) && store.refuses_writes());
+        assert!(!store.note_failure(&StoreError::Fault(Fault::Full)), "it is known already");
+        write.execute("PRAGMA query_only = 1").await.unwrap();
+        store.try_to_write().await.unwrap_err();
+        assert!(store.refuses_writes());
+        write.execute("PRAGMA query_only = 0").await.unwrap();
+        store.try_to_write().await.unwrap();
+        assert!(!store.refuses_writes());
     }
 
     fn cell(subject: u64) -> ParkedCell {

@@ -19,6 +19,9 @@ pub use retention::USAGE_KEPT_MS;
 /// A transaction of so many rows takes some tenths of a second; more would hold up the others who apply.
 const APPLY_ROWS: usize = 5_000;
 
+/// So many minutes of one process are a fraction of a second also where each has tens of thousands of keys.
+const SUMMED_MINUTES: usize = 16;
+
 /// The rows of the ledger that these are about, where there are any, and only those totals that are more than there.
 macro_rules! more_than_known {
     () => {
@@ -131,6 +134,15 @@ const SHOWN: Statement = statement!(
         AND l.project_id = i.project_id AND l.key_id = i.key_id"
 );
 
+/// Minutes of processes, whatever project and key: the first two columns of its key.
+const SUMS: Statement = statement!(
+    "SELECT l.minute, l.boot, '' AS project_id, '' AS key_id, CAST(SUM(l.requests) AS BIGINT) AS requests,
+        CAST(SUM(l.denied) AS BIGINT) AS denied, CAST(SUM(l.bytes) AS BIGINT) AS bytes,
+        CAST(SUM(l.credits) AS BIGINT) AS credits
+    FROM incoming i JOIN usage_ledger l ON l.minute = i.minute AND l.boot = i.boot
+    GROUP BY l.minute, l.boot"
+);
+
 #[derive(sqlx::FromRow)]
 struct LedgerRow {
     minute: i64,
@@ -176,6 +188,19 @@ impl Store {
         Ok(shown)
     }
 
+    /// What the ledger shows of whole minutes of processes: of each of these that it knows, the sum over projects and keys.
+    pub async fn usage_sums(&self, asked: &[Component]) -> Result<Vec<Component>, StoreError> {
+        let mut sums = Vec::with_capacity(asked.len());
+        for chunk in highest_of_each(asked.iter()).chunks(SUMMED_MINUTES) {
+            let from = self.db.read(Purpose::Background);
+            let found: Vec<LedgerRow> = self.usage_rows(chunk).all(from, SUMS).await?;
+            for row in found {
+                sums.push(row.try_into()?);
+            }
+        }
+        Ok(sums)
+    }
+
     fn usage_rows(&self, rows: &[(Named<'_>, Usage)]) -> Rows {
         if matches!(self.db, Db::Lite { .. }) { Rows::lite(rows) } else { Rows::pg(rows) }
     }
@@ -184,8 +209,8 @@ impl Store {
 /// One at a time, as SQLite has it by itself: what is compared with the ledger must not change before it is written. In
 /// PostgreSQL a lock of this transaction, waited for longer than any other, because others may have batches to write too.
 async fn take_turns(begun: &mut Begun) -> Result<(), StoreError> {
-    const PATIENCE: &str = "SELECT set_config('lock_timeout', '10000', TRUE),
-        set_config('statement_timeout', '15000', TRUE)";
+    const PATIENCE: &str = "SELECT set_config('lock_timeout', '8000', TRUE),
+        set_config('statement_timeout', '10000', TRUE)";
     // Any number will do that no other lock of ours has.
     const TURN: &str = "SELECT pg_advisory_xact_lock(8400207315)";
     if matches!(begun, Each::Pg(_)) {

@@ -38,6 +38,14 @@ pub enum Fault {
         seed: u64,
         per_mille: u16,
     },
+    /// Like lost packets: with this chance a chunk of replies comes only when it was sent again, so much later, and all that
+    /// follow on its connection wait for it, as TCP has it. To a caller with less patience than that it is lost; the
+    /// connection is whole.
+    LateReplies {
+        seed: u64,
+        per_mille: u16,
+        by: Duration,
+    },
     /// Like no network, but like a broken proxy: single chunks of replies are missing, so that what follows is taken for
     /// the answer to another request.
     SkipReplies {
@@ -193,6 +201,11 @@ fn fate(fault: Fault, way: Way, drawn: &mut u64) -> Fate {
             if drawn_below(seed, per_mille, drawn) =>
         {
             Fate::AllLost
+        }
+        (Fault::LateReplies { seed, per_mille, by }, Way::Replies)
+            if drawn_below(seed, per_mille, drawn) =>
+        {
+            Fate::After(by)
         }
         (Fault::SkipReplies { seed, per_mille }, Way::Replies)
             if drawn_below(seed, per_mille, drawn) =>

@@ -16,6 +16,7 @@ use std::time::Duration;
 use rustix::process::geteuid;
 use tempfile::TempDir;
 
+use crate::FaultyDisk;
 use crate::output::Output;
 
 /// A start takes a third of a second; the rest is for a busy build machine.
@@ -41,6 +42,8 @@ pub struct Postgres {
     user: Option<(u32, u32)>,
     port: u16,
     settings: Vec<String>,
+    /// The disk that its data is on, if that is to fail.
+    disk: Vec<(&'static str, PathBuf)>,
     keeper: Option<Keeper>,
     databases: AtomicU32,
 }
@@ -80,6 +83,27 @@ impl Postgres {
 
     /// With settings on top of ours, as `name=value`.
     pub fn start_with(settings: &[&str]) -> Result<Self, PostgresFailure> {
+        let mut server = Self::prepared(settings)?;
+        server.again()?;
+        Ok(server)
+    }
+
+    /// One that waits for its disk, which does as it is told.
+    pub fn start_on(disk: &FaultyDisk) -> Result<Self, PostgresFailure> {
+        // With syncfs a start after a crash does not go through a thousand files one by one.
+        let settings = [
+            "fsync=on",
+            "synchronous_commit=on",
+            "full_page_writes=on",
+            "recovery_init_sync_method=syncfs",
+        ];
+        let mut server = Self::prepared(&settings)?;
+        server.disk = disk.env(&server.folder.join("data")).into();
+        server.again()?;
+        Ok(server)
+    }
+
+    fn prepared(settings: &[&str]) -> Result<Self, PostgresFailure> {
         let programs = programs()?;
         let folder = TempDir::new().map_err(|error| failed("a folder", &error))?.keep();
         let user = unprivileged()?;
@@ -88,13 +112,11 @@ impl Postgres {
         }
         let port = free_port().map_err(|error| failed("a free port", &error))?;
         let settings = settings.iter().map(ToString::to_string).collect();
-        let (keeper, databases) = (None, AtomicU32::new(0));
-        let mut server = Self { folder, programs, user, port, settings, keeper, databases };
+        let (disk, keeper, databases) = (Vec::new(), None, AtomicU32::new(0));
+        let server = Self { folder, programs, user, port, settings, disk, keeper, databases };
         server.make_cluster()?;
-        server.again()?;
         Ok(server)
     }
-
     /// A server that counts every statement; [`Postgres::ask`] reads `pg_stat_statements` in the database given.
     pub fn start_counting() -> Result<Self, PostgresFailure> {
         Self::start_with(&[
@@ -201,6 +223,11 @@ impl Postgres {
         Ok(())
     }
 
+    /// What it has logged since it was last started by us.
+    pub fn said(&self) -> String {
+        self.keeper.as_ref().map(|keeper| keeper.said.so_far()).unwrap_or_default()
+    }
+
     fn end(&mut self, how: &str) {
         if let Some(mut keeper) = self.keeper.take() {
             if let Some(pipe) = &mut keeper.pipe {
@@ -244,6 +271,7 @@ impl Postgres {
             command.args(["-c", setting]);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.envs(self.disk.iter().map(|(name, value)| (name, value)));
         let mut shell = self.as_user(&mut command).spawn()?;
         let pipe = shell.stdin.take();
         let said = shell.stderr.take().ok_or_else(|| io::Error::other("the shell has no pipe"))?;

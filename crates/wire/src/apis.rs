@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::page::{CURSOR_ABOUT, LIMIT_ABOUT, PAGE_CURSOR, PAGE_LIMIT};
+use crate::page::{CURSOR_ABOUT, KEY_CURSOR, LIMIT_ABOUT, PAGE_LIMIT};
 use crate::part::Text;
 use crate::reply::reply;
 use crate::request::request;
@@ -51,7 +51,7 @@ request! {
     ListKeysRequest<'a> {
         required api_id "apiId": Text<'a> = ID, API_ABOUT;
         optional limit "limit": u64 = PAGE_LIMIT, LIMIT_ABOUT;
-        optional cursor "cursor": Text<'a> = PAGE_CURSOR, CURSOR_ABOUT;
+        optional cursor "cursor": Text<'a> = KEY_CURSOR, CURSOR_ABOUT;
         optional external_id "externalId": Text<'a> = EXTERNAL_ID, "Only keys of this identity.";
         flagged decrypt "decrypt": bool = Shape::Flag, "Whether to show recoverable keys themselves. Default false.";
         flagged revalidate_keys_cache "revalidateKeysCache": bool = Shape::Flag,

@@ -4,12 +4,15 @@ use std::borrow::Cow;
 
 use crate::choice::choice;
 use crate::metadata::{METADATA, Metadata};
-use crate::page::{CURSOR_ABOUT, LIMIT_ABOUT, PAGE_CURSOR, PAGE_LIMIT, PAGE_SEARCH};
+use crate::page::{
+    CURSOR_ABOUT, DECISION_CURSOR, LIMIT_ABOUT, NUMBER_CURSOR, PAGE_LIMIT, PAGE_SEARCH,
+};
 use crate::part::Text;
 use crate::ratelimit::IDENTIFIER;
 use crate::reply::reply;
 use crate::request::request;
 use crate::schema::{Chars, Shape};
+use crate::span::{ENDS_AFTER_IT_BEGINS, ends_after_it_begins};
 use crate::spelling::ID;
 use crate::verdict::COUNT;
 
@@ -17,7 +20,7 @@ const NUMBER: Shape = Shape::Integer(COUNT);
 const WORD: Shape = Shape::Text(Chars { min: 1, max: 512 });
 const DECISION: Shape = Shape::Choice(Decision::WORDS);
 /// An identity, or what `ratelimit.*` counts: any text.
-const SUBJECT: Shape = Shape::Text(IDENTIFIER);
+const SUBJECT: Shape = Shape::Raw(IDENTIFIER);
 const PATH: Shape = Shape::Text(Chars { min: 1, max: 4_096 });
 const ACTION: Shape = Shape::Text(Chars { min: 1, max: 128 });
 
@@ -48,7 +51,10 @@ request! {
         optional text "text": Text<'a> = PAGE_SEARCH,
             "Anywhere in code, path, endpoint, rule, limit, address or request id, whatever its case.";
         optional limit "limit": u64 = PAGE_LIMIT, LIMIT_ABOUT;
-        optional cursor "cursor": Text<'a> = PAGE_CURSOR, CURSOR_ABOUT;
+        optional cursor "cursor": Text<'a> = DECISION_CURSOR, CURSOR_ABOUT;
+    }
+    rules {
+        ENDS_AFTER_IT_BEGINS => |it| ends_after_it_begins(it.from, it.to);
     }
 }
 
@@ -86,7 +92,10 @@ request! {
         optional target "target": Text<'a> = WORD, "Id of what it was done to.";
         optional root_key_id "rootKeyId": Text<'a> = ID, "Who did it.";
         optional limit "limit": u64 = PAGE_LIMIT, LIMIT_ABOUT;
-        optional cursor "cursor": Text<'a> = PAGE_CURSOR, CURSOR_ABOUT;
+        optional cursor "cursor": Text<'a> = NUMBER_CURSOR, CURSOR_ABOUT;
+    }
+    rules {
+        ENDS_AFTER_IT_BEGINS => |it| ends_after_it_begins(it.from, it.to);
     }
 }
 

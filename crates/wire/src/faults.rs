@@ -4,7 +4,7 @@
 use serde_json::{Map, Number, Value};
 
 use crate::envelope::FieldError;
-use crate::schema::{Chars, Object, Room, Shape, Whole, thousandths};
+use crate::schema::{Chars, NUL, Object, Room, Shape, Whole, thousandths};
 
 /// A caller who made more mistakes than this reads the first ones and tries again; a reply stays small.
 pub(crate) const FAULTS_MAX: usize = 100;
@@ -32,7 +32,9 @@ impl Shape {
                 in_thousandths(*min),
                 in_thousandths(*max)
             ),
-            Self::Text(Chars { min, max }) => format!("a string of {min} to {max} characters"),
+            Self::Text(Chars { min, max }) | Self::Raw(Chars { min, max }) => {
+                format!("a string of {min} to {max} characters")
+            }
             Self::Choice(words) => format!("one of {}", quoted_list(words)),
             Self::Flag => String::from("true or false"),
             Self::List { min, max, .. } => format!("a list of {min} to {max} entries"),
@@ -63,7 +65,7 @@ impl Shape {
     pub(crate) fn is_of(&self, value: &Value) -> bool {
         match self {
             Self::Integer(_) | Self::Thousandths(_) => value.is_number(),
-            Self::Text(_) | Self::Spelled(..) | Self::Choice(_) => value.is_string(),
+            Self::Text(_) | Self::Raw(_) | Self::Spelled(..) | Self::Choice(_) => value.is_string(),
             Self::Flag => value.is_boolean(),
             Self::List { .. } => value.is_array(),
             Self::Object(_) | Self::Free(_) => value.is_object(),
@@ -116,13 +118,12 @@ impl Walk {
                 }
             }
             (Shape::Text(bounds), Value::String(text)) => {
-                if !bounds.holds(text) {
-                    self.expected(shape, format!("Has {} characters.", text.chars().count()));
-                }
+                self.visit_text(shape, *bounds, text);
             }
+            (Shape::Raw(bounds), Value::String(text)) => self.visit_raw(shape, *bounds, text),
             (Shape::Spelled(bounds, spelling), Value::String(text)) => {
                 if !bounds.holds(text) {
-                    self.expected(shape, format!("Has {} characters.", text.chars().count()));
+                    self.visit_text(shape, *bounds, text);
                 } else if !(spelling.holds)(text) {
                     self.expected(shape, format!("Is not {}.", spelling.of));
                 }
@@ -147,6 +148,19 @@ impl Walk {
                 None => self.expected(shape, format!("Is {}.", kind_of(value))),
             },
             _ => self.expected(shape, format!("Is {}.", kind_of(value))),
+        }
+    }
+
+    fn visit_raw(&mut self, shape: &Shape, bounds: Chars, text: &str) {
+        if !bounds.holds_raw(text) {
+            self.expected(shape, format!("Has {} characters.", text.chars().count()));
+        }
+    }
+
+    fn visit_text(&mut self, shape: &Shape, bounds: Chars, text: &str) {
+        self.visit_raw(shape, bounds, text);
+        if text.contains(NUL) {
+            self.fault("Holds the character U+0000, which cannot be stored.", "Leave it out.");
         }
     }
 

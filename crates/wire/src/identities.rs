@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::metadata::{METADATA, Metadata};
-use crate::page::{CURSOR_ABOUT, LIMIT_ABOUT, PAGE_CURSOR, PAGE_LIMIT, PAGE_SEARCH};
+use crate::page::{CURSOR_ABOUT, IDENTITY_CURSOR, LIMIT_ABOUT, PAGE_LIMIT, PAGE_SEARCH};
 use crate::part::Text;
 use crate::reply::reply;
 use crate::request::request;
@@ -47,7 +47,7 @@ request! {
     /// Body of `identities.listIdentities`.
     ListIdentitiesRequest<'a> {
         optional limit "limit": u64 = PAGE_LIMIT, LIMIT_ABOUT;
-        optional cursor "cursor": Text<'a> = PAGE_CURSOR, CURSOR_ABOUT;
+        optional cursor "cursor": Text<'a> = IDENTITY_CURSOR, CURSOR_ABOUT;
         optional search "search": Text<'a> = PAGE_SEARCH, "Only identities whose name or id holds this.";
     }
 }

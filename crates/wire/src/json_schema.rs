@@ -5,6 +5,9 @@ use serde_json::{Map, Value, json};
 
 use crate::schema::{Chars, Object, Shape, Whole};
 
+/// As `Chars` refuses it. Written with `\x`, which the regular expressions of every language know.
+const WITHOUT_NUL: &str = r"^[^\x00]*$";
+
 impl Shape {
     #[allow(clippy::cast_precision_loss, reason = "bounds in a document")]
     pub fn json_schema(&self) -> Value {
@@ -13,6 +16,9 @@ impl Shape {
                 json!({"type": "integer", "minimum": min, "maximum": max})
             }
             Self::Text(Chars { min, max }) => {
+                json!({"type": "string", "minLength": min, "maxLength": max, "pattern": WITHOUT_NUL})
+            }
+            Self::Raw(Chars { min, max }) => {
                 json!({"type": "string", "minLength": min, "maxLength": max})
             }
             Self::Thousandths(Whole { min, max }) => {
@@ -91,6 +97,8 @@ mod tests {
         assert_eq!(schema["properties"]["duration"]["minimum"], 1000);
         assert_eq!(schema["properties"]["duration"]["maximum"], 2_592_000_000_u64);
         assert_eq!(schema["properties"]["namespace"]["maxLength"], 512);
+        assert_eq!(schema["properties"]["namespace"]["pattern"], r"^[^\x00]*$");
+        assert!(schema["properties"]["identifier"].get("pattern").is_none(), "any character");
         assert_eq!(schema["properties"]["onOutage"]["enum"], json!(["share", "allow", "deny"]));
         assert!(schema["description"].as_str().is_some_and(|about| about.contains("10000")));
     }

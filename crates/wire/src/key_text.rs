@@ -9,7 +9,7 @@ use crate::part::{Part, Text};
 use crate::schema::{Chars, Shape};
 
 pub const KEY_TEXT: Chars = Chars { min: 1, max: 512 };
-pub(crate) const KEY: Shape = Shape::Text(KEY_TEXT);
+pub(crate) const KEY: Shape = Shape::Raw(KEY_TEXT);
 
 /// A key in the clear.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,7 +15,10 @@ pub use grant::{
     AddPermissionsRequest, AddRolesRequest, RemovePermissionsRequest, RemoveRolesRequest,
     SetPermissionsRequest, SetRolesRequest,
 };
-pub use migrate::{MIGRATE_MAX, MigrateKeysReply, MigrateKeysRequest, MigratedKey, MigratingKey};
+pub use migrate::{
+    KNOWN_ALREADY, MIGRATE_MAX, MigrateKeysReply, MigrateKeysRequest, MigratedKey, MigratingKey,
+    UnmigratedKey,
+};
 pub use read::{GetKeyRequest, Key, WhoamiRequest};
 pub use retire::{DeleteKeyRequest, RerollKeyRequest, RevokeKeyReply, RevokeKeyRequest};
 pub use verified::{Code, VerifiedLimit, VerifyKeyReply};

@@ -36,6 +36,7 @@ mod room;
 pub mod root_keys;
 pub mod rules;
 pub mod schema;
+mod span;
 pub mod spelling;
 pub mod stats;
 pub mod stored_limit;
@@ -71,8 +72,9 @@ pub use keys::{
     AddPermissionsRequest, AddRolesRequest, Code, CreateKeyRequest, DeleteKeyRequest,
     GetKeyRequest, Key, KeyReply, MigrateKeysReply, MigrateKeysRequest, MigratedKey, MigratingKey,
     RemovePermissionsRequest, RemoveRolesRequest, RerollKeyRequest, RevokeKeyReply,
-    RevokeKeyRequest, SetPermissionsRequest, SetRolesRequest, SpendCredits, UpdateKeyRequest,
-    VerifiedLimit, VerifyKeyReply, VerifyKeyRequest, VerifyRatelimit, WhoamiRequest,
+    RevokeKeyRequest, SetPermissionsRequest, SetRolesRequest, SpendCredits, UnmigratedKey,
+    UpdateKeyRequest, VerifiedLimit, VerifyKeyReply, VerifyKeyRequest, VerifyRatelimit,
+    WhoamiRequest,
 };
 pub use limits::{
     PeekReply, PeekRequest, ResetReply, ResetRequest, StatKind, StatsReply, StatsRequest,

@@ -10,14 +10,16 @@ use crate::object_only::present;
 use crate::parse::Request;
 use crate::part::Text;
 use crate::ratelimit::{
-    Algorithm, BURST, DURATION_MS, IDENTIFIER, LIMIT, NAMESPACE, SLIDING_LOG_RULE, sliding_log_fits,
+    Algorithm, BURST, BURST_RULE, DURATION_MS, IDENTIFIER, LIMIT, NAMESPACE, SLIDING_LOG_RULE,
+    burst_fits, sliding_log_fits,
 };
 use crate::reply::reply;
 use crate::request::request;
 use crate::rules::RULE_NAME;
 use crate::schema::{Breach, Described, Field, Object, Rule, Shape, Whole};
+use crate::span::{ENDS_AFTER_IT_BEGINS, ends_after_it_begins};
 use crate::spelling::{EXTERNAL_ID, ID};
-use crate::verdict::COUNT;
+use crate::verdict::{COUNT, DEGRADED, is_false};
 
 const NAMESPACE_FIELD: Field =
     Field::required("namespace", Shape::Text(NAMESPACE), "Name or id of the namespace.");
@@ -59,7 +61,7 @@ impl Described for PeekRequest<'_> {
     const SHAPE: Shape = Shape::Object(&Object::with_rules(
         &[
             NAMESPACE_FIELD,
-            Field::required("identifier", Shape::Text(IDENTIFIER), "Whom or what is limited."),
+            Field::required("identifier", Shape::Raw(IDENTIFIER), "Whom or what is limited."),
             Field::optional("limit", Shape::Integer(LIMIT), "Default: the matching override's."),
             Field::optional(
                 "duration",
@@ -77,7 +79,7 @@ impl Described for PeekRequest<'_> {
                 "Capacity of a token bucket. Default: the limit.",
             ),
         ],
-        &[SLIDING_LOG_RULE],
+        &[SLIDING_LOG_RULE, BURST_RULE],
     ));
 }
 
@@ -85,12 +87,13 @@ impl<'a> Request<'a> for PeekRequest<'a> {
     fn within_bounds(&self) -> bool {
         let algorithm = self.algorithm.unwrap_or_default();
         NAMESPACE.holds(&self.namespace)
-            && IDENTIFIER.holds(&self.identifier)
+            && IDENTIFIER.holds_raw(&self.identifier)
             && self
                 .limit
                 .is_none_or(|limit| LIMIT.holds(limit) && sliding_log_fits(algorithm, limit))
             && self.duration.is_none_or(|duration| DURATION_MS.holds(duration))
             && self.burst.is_none_or(|burst| BURST.holds(burst))
+            && burst_fits(algorithm, self.burst)
     }
 }
 
@@ -101,6 +104,8 @@ pub struct PeekReply {
     pub used: u64,
     pub remaining: u64,
     pub reset: u64,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub degraded: bool,
 }
 
 impl Described for PeekReply {
@@ -109,6 +114,7 @@ impl Described for PeekReply {
         Field::required("used", Shape::Integer(COUNT), "Units that count against it now."),
         Field::required("remaining", Shape::Integer(COUNT), "Units left."),
         Field::required("reset", Shape::Integer(COUNT), "When the window ends, unix milliseconds."),
+        DEGRADED,
     ]));
 }
 
@@ -144,7 +150,7 @@ request! {
     /// Body of `limits.reset`: one identifier of a namespace or all of it, or all limits of a key or an identity.
     ResetRequest<'a> {
         optional namespace "namespace": Text<'a> = Shape::Text(NAMESPACE), "Name or id of a namespace.";
-        optional identifier "identifier": Text<'a> = Shape::Text(IDENTIFIER), "Default: every identifier of the namespace.";
+        optional identifier "identifier": Text<'a> = Shape::Raw(IDENTIFIER), "Default: every identifier of the namespace.";
         optional key_id "keyId": Text<'a> = ID, "A key: all limits that are counted for it alone, also those of rules by key.";
         optional external_id "externalId": Text<'a> = EXTERNAL_ID, "An identity: all limits that its keys share, its quota, and those of rules by user.";
     }
@@ -207,6 +213,7 @@ request! {
             let named = [it.namespace.is_some(), it.rule.is_some(), it.key_id.is_some()];
             named.into_iter().filter(|named| *named).count() <= 1
         };
+        ENDS_AFTER_IT_BEGINS => |it| ends_after_it_begins(Some(it.from), Some(it.to));
     }
 }
 
@@ -214,7 +221,7 @@ reply! {
     /// One row of `limits.stats`.
     StatsReply<'a> {
         required name "name": Cow<'a, str> = Shape::Text(NAMESPACE),
-            "The limit's name; the namespace's or rule's own where all are asked for.";
+            "The limit's name; the namespace's or rule's own where all are asked for, and of a rule without limits.";
         required kind "kind": StatKind = Shape::Choice(StatKind::WORDS), "Whose counts they are.";
         required hits "hits": u64 = Shape::Integer(COUNT), "How often it was asked.";
         required denied "denied": u64 = Shape::Integer(COUNT), "How often it said no.";

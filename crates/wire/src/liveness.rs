@@ -13,13 +13,13 @@ pub struct LivenessReply<'a> {
 }
 
 impl LivenessReply<'static> {
-    pub const OK: Self = Self { message: Cow::Borrowed("OK") };
+    pub const OK: Self = Self { message: Cow::Borrowed("we're cooking") };
 }
 
 impl Described for LivenessReply<'_> {
     const SHAPE: Shape = Shape::Object(&Object::of(&[Field::required(
         "message",
         Shape::Text(Chars { min: 1, max: 64 }),
-        "Says `OK`.",
+        "Says `we're cooking`.",
     )]));
 }

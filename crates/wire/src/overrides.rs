@@ -6,8 +6,9 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::object_only::present;
-use crate::page::{CURSOR, PAGE};
+use crate::page::{OVERRIDE_CURSOR, PAGE};
 use crate::parse::Request;
+use crate::part::Part;
 use crate::ratelimit::{DURATION_MS, IDENTIFIER, NAMESPACE};
 use crate::schema::{Described, Field, INTEGER_MAX, Object, Shape, Whole};
 use crate::verdict::ID;
@@ -159,7 +160,7 @@ impl<'a> ListOverridesRequest<'a> {
 impl Described for ListOverridesRequest<'_> {
     const SHAPE: Shape = Shape::Object(&Object::of(&[
         NAMESPACE_FIELD,
-        Field::optional("cursor", Shape::Text(CURSOR), "Where to go on, from the page before."),
+        Field::optional("cursor", OVERRIDE_CURSOR, "Where to go on, from the page before."),
         Field::optional("limit", Shape::Integer(PAGE), "Rows on a page. Default 10."),
     ]));
 }
@@ -167,7 +168,7 @@ impl Described for ListOverridesRequest<'_> {
 impl<'a> Request<'a> for ListOverridesRequest<'a> {
     fn within_bounds(&self) -> bool {
         NAMESPACE.holds(&self.namespace)
-            && self.cursor.as_deref().is_none_or(|cursor| CURSOR.holds(cursor))
+            && self.cursor.as_ref().is_none_or(|cursor| Part::fits(cursor, &OVERRIDE_CURSOR))
             && PAGE.holds(self.limit)
     }
 }

@@ -42,8 +42,9 @@ impl<'de: 'a, 'a> Part<'de> for Text<'a> {
 
     fn fits(&self, shape: &Shape) -> bool {
         match shape {
-            Shape::Text(bounds) => bounds.holds(self),
-            Shape::Spelled(bounds, spelling) => bounds.holds(self) && (spelling.holds)(self),
+            Shape::Text(bounds) => bounds.holds_read(self),
+            Shape::Raw(bounds) => bounds.holds_raw(self),
+            Shape::Spelled(bounds, spelling) => bounds.holds_read(self) && (spelling.holds)(self),
             _ => false,
         }
     }

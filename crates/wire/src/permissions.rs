@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::page::{CURSOR_ABOUT, LIMIT_ABOUT, PAGE_CURSOR, PAGE_LIMIT, PAGE_SEARCH};
+use crate::page::{CURSOR_ABOUT, LIMIT_ABOUT, PAGE_LIMIT, PAGE_SEARCH, PERMISSION_CURSOR};
 use crate::part::Text;
 use crate::reply::reply;
 use crate::request::request;
@@ -46,7 +46,7 @@ request! {
     /// Body of `permissions.listPermissions`.
     ListPermissionsRequest<'a> {
         optional limit "limit": u64 = PAGE_LIMIT, LIMIT_ABOUT;
-        optional cursor "cursor": Text<'a> = PAGE_CURSOR, CURSOR_ABOUT;
+        optional cursor "cursor": Text<'a> = PERMISSION_CURSOR, CURSOR_ABOUT;
         optional search "search": Text<'a> = PAGE_SEARCH, "Only permissions whose name or slug holds this.";
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::apis::{GetApiRequest, NAME, NAME_ABOUT};
-use crate::page::{CURSOR_ABOUT, LIMIT_ABOUT, PAGE_CURSOR, PAGE_LIMIT};
+use crate::page::{CURSOR_ABOUT, LIMIT_ABOUT, PAGE_LIMIT, PROJECT_CURSOR};
 use crate::part::Text;
 use crate::reply::reply;
 use crate::request::request;
@@ -57,7 +57,7 @@ request! {
     /// Body of `projects.list`.
     ListProjectsRequest<'a> {
         optional limit "limit": u64 = PAGE_LIMIT, LIMIT_ABOUT;
-        optional cursor "cursor": Text<'a> = PAGE_CURSOR, CURSOR_ABOUT;
+        optional cursor "cursor": Text<'a> = PROJECT_CURSOR, CURSOR_ABOUT;
     }
 }
 

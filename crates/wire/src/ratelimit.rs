@@ -80,6 +80,27 @@ pub(crate) fn sliding_log_fits(algorithm: Algorithm, limit: u64) -> bool {
     algorithm != Algorithm::SlidingLog || limit <= SLIDING_LOG_LIMIT_MAX
 }
 
+pub(crate) const BURST_RULE: Rule =
+    Rule { about: "`burst` belongs to the algorithm `token_bucket`.", breach: burst_breach };
+
+fn burst_breach(given: &Map<String, Value>) -> Option<Breach> {
+    let burst = given.get("burst")?.as_u64()?;
+    let algorithm = match given.get("algorithm") {
+        Some(word) => Algorithm::from_word(word.as_str()?)?,
+        None => Algorithm::DEFAULT,
+    };
+    // Beyond its own bounds it is already reported.
+    (BURST.holds(burst) && !burst_fits(algorithm, Some(burst))).then(|| Breach {
+        field: "burst",
+        message: String::from("Only a token bucket has a capacity of its own."),
+        fix: String::from("Leave it out, or make the algorithm `token_bucket`."),
+    })
+}
+
+pub(crate) fn burst_fits(algorithm: Algorithm, burst: Option<u64>) -> bool {
+    burst.is_none() || algorithm == Algorithm::TokenBucket
+}
+
 /// Body of `ratelimit.limit`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -139,7 +160,7 @@ impl Described for LimitRequest<'_> {
             ),
             Field::required(
                 "identifier",
-                Shape::Text(IDENTIFIER),
+                Shape::Raw(IDENTIFIER),
                 "Whom or what is limited: a user, an address.",
             ),
             Field::required("limit", Shape::Integer(LIMIT), "Units that fit into one duration."),
@@ -174,19 +195,20 @@ impl Described for LimitRequest<'_> {
                 "Policy while shared state is away.",
             ),
         ],
-        &[SLIDING_LOG_RULE],
+        &[SLIDING_LOG_RULE, BURST_RULE],
     ));
 }
 
 impl<'a> Request<'a> for LimitRequest<'a> {
     fn within_bounds(&self) -> bool {
-        NAMESPACE.holds(&self.namespace)
-            && IDENTIFIER.holds(&self.identifier)
+        NAMESPACE.holds_read(&self.namespace)
+            && IDENTIFIER.holds_raw(&self.identifier)
             && LIMIT.holds(self.limit)
             && DURATION_MS.holds(self.duration)
             && COST.holds(self.cost)
             && self.burst.is_none_or(|burst| BURST.holds(burst))
             && sliding_log_fits(self.algorithm, self.limit)
+            && burst_fits(self.algorithm, self.burst)
     }
 }
 

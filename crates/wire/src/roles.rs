@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::keys::PERMISSIONS;
-use crate::page::{CURSOR_ABOUT, LIMIT_ABOUT, PAGE_CURSOR, PAGE_LIMIT, PAGE_SEARCH};
+use crate::page::{CURSOR_ABOUT, LIMIT_ABOUT, PAGE_LIMIT, PAGE_SEARCH, ROLE_CURSOR};
 use crate::part::Text;
 use crate::permissions::{DESCRIPTION, DESCRIPTION_ABOUT, Permission};
 use crate::reply::reply;
@@ -46,7 +46,7 @@ request! {
     /// Body of `permissions.listRoles`.
     ListRolesRequest<'a> {
         optional limit "limit": u64 = PAGE_LIMIT, LIMIT_ABOUT;
-        optional cursor "cursor": Text<'a> = PAGE_CURSOR, CURSOR_ABOUT;
+        optional cursor "cursor": Text<'a> = ROLE_CURSOR, CURSOR_ABOUT;
         optional search "search": Text<'a> = PAGE_SEARCH, "Only roles whose name or id holds this.";
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::keys::{EXPIRES_MS, NAME, NAME_ABOUT, RerollKeyRequest};
-use crate::page::{CURSOR_ABOUT, LIMIT_ABOUT, PAGE_CURSOR, PAGE_LIMIT};
+use crate::page::{CURSOR_ABOUT, LIMIT_ABOUT, PAGE_LIMIT, ROOT_KEY_CURSOR};
 use crate::part::Text;
 use crate::reply::reply;
 use crate::request::request;
@@ -30,7 +30,7 @@ request! {
     /// Body of `rootKeys.listKeys`.
     ListRootKeysRequest<'a> {
         optional limit "limit": u64 = PAGE_LIMIT, LIMIT_ABOUT;
-        optional cursor "cursor": Text<'a> = PAGE_CURSOR, CURSOR_ABOUT;
+        optional cursor "cursor": Text<'a> = ROOT_KEY_CURSOR, CURSOR_ABOUT;
     }
 }
 

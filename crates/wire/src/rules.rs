@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::choice::choice;
-use crate::page::{CURSOR_ABOUT, LIMIT_ABOUT, PAGE_CURSOR, PAGE_LIMIT};
+use crate::page::{CURSOR_ABOUT, LIMIT_ABOUT, PAGE_LIMIT, RULE_CURSOR};
 use crate::part::Text;
 use crate::reply::reply;
 use crate::request::request;
@@ -161,7 +161,7 @@ request! {
     /// Body of `rules.list`.
     ListRulesRequest<'a> {
         optional limit "limit": u64 = PAGE_LIMIT, LIMIT_ABOUT;
-        optional cursor "cursor": Text<'a> = PAGE_CURSOR, CURSOR_ABOUT;
+        optional cursor "cursor": Text<'a> = RULE_CURSOR, CURSOR_ABOUT;
     }
 }
 

@@ -1,6 +1,8 @@
 //! One description per body. It names every fault of a bad body, becomes the `OpenAPI` document, and holds the bounds
 //! that the fast path checks. Descriptions are constants; this file never looks at a request.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Number, Value};
 
 pub use crate::room::Room;
@@ -20,6 +22,9 @@ pub enum Shape {
     /// A number with at most three decimals; the bounds are in thousandths.
     Thousandths(Whole),
     Text(Chars),
+    /// A text that comes from end users and is hashed or compared, never stored: any character may be in it, [`NUL`] too.
+    /// Whoever limits hostile input has to get an answer about it.
+    Raw(Chars),
     /// A text of certain characters or of a certain form.
     Spelled(Chars, &'static Spelling),
     Choice(&'static [&'static str]),
@@ -68,6 +73,9 @@ pub fn thousandths(number: &Number) -> Option<u64> {
     (rounded as f64 / 1000.0 == given).then_some(rounded)
 }
 
+/// In no text that may be stored or looked for: PostgreSQL cannot take it, and what SQLite took could never move there.
+pub const NUL: char = '\0';
+
 /// Bounds of a text in characters, not bytes, both included.
 #[derive(Debug, Clone, Copy)]
 pub struct Chars {
@@ -76,7 +84,20 @@ pub struct Chars {
 }
 
 impl Chars {
+    /// The bounds are kept, and [`NUL`] is not in it.
     pub fn holds(self, text: &str) -> bool {
+        self.holds_raw(text) && !text.contains(NUL)
+    }
+
+    /// The same of a text that was read from JSON. JSON only spells NUL as an escape, and a text with escapes is never
+    /// borrowed, so the usual text is not searched.
+    #[allow(clippy::ptr_arg, reason = "whether it is borrowed says what may be in it")]
+    pub fn holds_read(self, text: &Cow<'_, str>) -> bool {
+        self.holds_raw(text) && !matches!(text, Cow::Owned(text) if text.contains(NUL))
+    }
+
+    /// The bounds are kept; see [`Shape::Raw`].
+    pub fn holds_raw(self, text: &str) -> bool {
         // A text has at most as many characters as bytes, so short ones need no counting.
         let few_enough = text.len() <= self.max || text.chars().count() <= self.max;
         few_enough && (self.min == 0 || text.chars().nth(self.min - 1).is_some())
@@ -172,6 +193,15 @@ mod tests {
         assert!(three.holds("🦀🦀🦀"));
         assert!(!three.holds("🦀🦀🦀🦀"));
         assert!(!three.holds("abcd"));
+    }
+
+    #[test]
+    fn only_a_raw_text_holds_the_character_nul() {
+        let three = Chars { min: 1, max: 3 };
+        assert!(three.holds_raw("a\0b"));
+        assert!(!three.holds("a\0b"));
+        assert!(!three.holds_read(&Cow::Owned("\0".into())));
+        assert!(three.holds_read(&Cow::Owned("a\nb".into())));
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! `stats.query`: decisions added up by the minute, hour or day.
 
 use crate::choice::choice;
-use crate::page::{CURSOR_ABOUT, LIMIT_ABOUT, PAGE_CURSOR, PAGE_LIMIT};
+use crate::page::{CURSOR_ABOUT, LIMIT_ABOUT, NUMBER_CURSOR, PAGE_LIMIT};
 use crate::part::Text;
 use crate::reply::reply;
 use crate::request::request;
 use crate::schema::{Chars, Shape};
+use crate::span::{ENDS_AFTER_IT_BEGINS, ends_after_it_begins};
 use crate::verdict::COUNT;
 
 const NUMBER: Shape = Shape::Integer(COUNT);
@@ -26,7 +27,10 @@ request! {
         optional endpoint "endpoint": Text<'a> = NAME, "Of this pattern; `other`: of those beyond 200.";
         optional region "region": Text<'a> = NAME, "Decided in this region.";
         optional limit "limit": u64 = PAGE_LIMIT, LIMIT_ABOUT;
-        optional cursor "cursor": Text<'a> = PAGE_CURSOR, CURSOR_ABOUT;
+        optional cursor "cursor": Text<'a> = NUMBER_CURSOR, CURSOR_ABOUT;
+    }
+    rules {
+        ENDS_AFTER_IT_BEGINS => |it| ends_after_it_begins(Some(it.from), Some(it.to));
     }
 }
 

@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use crate::faults::quote;
 use crate::part::Text;
 use crate::ratelimit::{
-    Algorithm, BURST, Consistency, LIMIT, OnOutage, SLIDING_LOG_RULE, sliding_log_fits,
+    Algorithm, BURST, BURST_RULE, Consistency, LIMIT, OnOutage, SLIDING_LOG_RULE, burst_fits,
+    sliding_log_fits,
 };
 use crate::reply::reply;
 use crate::request::request;
@@ -50,6 +51,7 @@ request! {
     }
     rules {
         SLIDING_LOG_RULE => |it| sliding_log_fits(it.algorithm.unwrap_or_default(), it.limit);
+        BURST_RULE => |it| burst_fits(it.algorithm.unwrap_or_default(), it.burst);
     }
 }
 

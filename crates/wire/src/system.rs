@@ -113,6 +113,7 @@ reply! {
     DatabaseStatus {
         required kind "kind": DatabaseKind = Shape::Choice(DatabaseKind::WORDS), "What it is.";
         required answers "answers": bool = Shape::Flag, "Whether it answers.";
+        required writes "writes": bool = Shape::Flag, "Whether it takes writes; not while its disk is full.";
     }
 }
 

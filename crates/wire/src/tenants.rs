@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::key_text::{KEY, KeyText};
-use crate::page::{CURSOR_ABOUT, LIMIT_ABOUT, PAGE_CURSOR, PAGE_LIMIT};
+use crate::page::{CURSOR_ABOUT, LIMIT_ABOUT, PAGE_LIMIT, TENANT_CURSOR};
 use crate::part::Text;
 use crate::reply::reply;
 use crate::request::request;
@@ -14,7 +14,8 @@ use crate::verdict::COUNT;
 const NAME: Shape = Shape::Text(Chars { min: 1, max: 256 });
 const RATE: Shape = Shape::Integer(Whole { min: 1, max: INTEGER_MAX });
 const SLUG_ABOUT: &str = "Its name in URLs, unique on the server.";
-const RATE_ABOUT: &str = "Calls of the API in a minute; beyond them it answers 429.";
+const RATE_ABOUT: &str =
+    "Calls of the API in a minute, over all nodes; beyond them it answers 429.";
 
 request! {
     /// Body of `tenants.create`.
@@ -36,7 +37,7 @@ request! {
     /// Body of `tenants.list`.
     ListTenantsRequest<'a> {
         optional limit "limit": u64 = PAGE_LIMIT, LIMIT_ABOUT;
-        optional cursor "cursor": Text<'a> = PAGE_CURSOR, CURSOR_ABOUT;
+        optional cursor "cursor": Text<'a> = TENANT_CURSOR, CURSOR_ABOUT;
     }
 }
 

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 
 use crate::choice::choice;
-use crate::page::{CURSOR_ABOUT, LIMIT_ABOUT, PAGE_CURSOR, PAGE_LIMIT};
+use crate::page::{CURSOR_ABOUT, LIMIT_ABOUT, PAGE_LIMIT, USAGE_CURSOR, goes_on_at_a_day};
 use crate::part::Text;
 use crate::reply::reply;
 use crate::request::request;
-use crate::schema::{Chars, Shape, Whole};
+use crate::schema::{Breach, Chars, Rule, Shape, Whole};
+use crate::span::{ENDS_AFTER_IT_BEGINS, ends_after_it_begins};
 use crate::spelling::{EXTERNAL_ID, ID};
 use crate::verdict::COUNT;
 
@@ -50,6 +51,32 @@ choice! {
     }
 }
 
+const CURSOR_IS_OF_BY: Rule = Rule {
+    about: "`cursor` comes from a page with the same `by`.",
+    breach: |given| {
+        let cursor = given.get("cursor")?.as_str()?;
+        let by = match given.get("by") {
+            Some(by) => Some(UsageBy::from_word(by.as_str()?)?),
+            None => None,
+        };
+        // What is no cursor at all is already reported.
+        let known = matches!(USAGE_CURSOR, Shape::Spelled(_, spelling) if (spelling.holds)(cursor));
+        (known && !cursor_is_of(Some(cursor), by)).then(|| Breach {
+            field: "cursor",
+            message: String::from("Is not one of ours for buckets of this size."),
+            fix: String::from(
+                "Send the `by` of the page before, or leave the cursor out to start anew.",
+            ),
+        })
+    },
+};
+
+/// Days and months go on at a date, minutes and hours at a moment.
+fn cursor_is_of(cursor: Option<&str>, by: Option<UsageBy>) -> bool {
+    let by_days = matches!(by.unwrap_or(UsageBy::Day), UsageBy::Day | UsageBy::Month);
+    cursor.is_none_or(|cursor| goes_on_at_a_day(cursor) == by_days)
+}
+
 request! {
     /// Body of `usage.query`.
     QueryUsageRequest<'a> {
@@ -60,7 +87,11 @@ request! {
         required to "to": u64 = MOMENT, TO_ABOUT;
         optional by "by": UsageBy = BY, BY_ABOUT;
         optional limit "limit": u64 = PAGE_LIMIT, LIMIT_ABOUT;
-        optional cursor "cursor": Text<'a> = PAGE_CURSOR, CURSOR_ABOUT;
+        optional cursor "cursor": Text<'a> = USAGE_CURSOR, CURSOR_ABOUT;
+    }
+    rules {
+        ENDS_AFTER_IT_BEGINS => |it| ends_after_it_begins(Some(it.from), Some(it.to));
+        CURSOR_IS_OF_BY => |it| cursor_is_of(it.cursor.as_deref(), it.by);
     }
 }
 
@@ -88,8 +119,12 @@ request! {
         optional by "by": UsageBy = BY, BY_ABOUT;
         optional format "format": UsageFormat = FORMAT, "How rows are written. Default `ndjson`.";
         optional limit "limit": u64 = EXPORT_LIMIT, "Rows in this part. Default 10,000.";
-        optional cursor "cursor": Text<'a> = PAGE_CURSOR,
+        optional cursor "cursor": Text<'a> = USAGE_CURSOR,
             "Where to go on: the header `X-Tollkeeper-Cursor` of the part before. The last part has none.";
+    }
+    rules {
+        ENDS_AFTER_IT_BEGINS => |it| ends_after_it_begins(Some(it.from), Some(it.to));
+        CURSOR_IS_OF_BY => |it| cursor_is_of(it.cursor.as_deref(), it.by);
     }
 }
 

@@ -27,11 +27,11 @@ const RETRY_AFTER_MS: Field = Field::optional(
     Shape::Integer(COUNT),
     "Time until this cost fits; absent when it never will.",
 );
-const DEGRADED: Field =
+pub(crate) const DEGRADED: Field =
     Field::optional("degraded", Shape::Flag, "True when decided without the shared state.");
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
-fn is_false(flag: &bool) -> bool {
+pub(crate) fn is_false(flag: &bool) -> bool {
     !flag
 }
 
@@ -106,7 +106,7 @@ pub struct MultiLimitLine<'a> {
 impl Described for MultiLimitLine<'_> {
     const SHAPE: Shape = Shape::Object(&Object::of(&[
         Field::required("namespace", Shape::Text(NAMESPACE), "As asked."),
-        Field::required("identifier", Shape::Text(IDENTIFIER), "As asked."),
+        Field::required("identifier", Shape::Raw(IDENTIFIER), "As asked."),
         LIMIT,
         REMAINING,
         RESET,

@@ -1,8 +1,9 @@
 //! A file that is there as long as nothing is missing in the journal: no write has failed, and all of it could be read.
 //! A full disk still lets a file be removed, which is why it is this way round.
 
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::{JournalError, at};
@@ -22,7 +23,9 @@ impl Marker {
     }
 
     pub(super) fn make(&self) -> Result<(), JournalError> {
-        File::create(&self.0).map(drop).map_err(at("create", &self.0))
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        options.open(&self.0).map(drop).map_err(at("create", &self.0))
     }
 
     pub(super) fn remove(&self) -> Result<(), JournalError> {

@@ -8,6 +8,7 @@ mod former;
 mod index;
 mod room;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -157,6 +158,20 @@ impl Pages {
         }
     }
 
+    /// By the minute, what the ledger was seen to show of all that is still here.
+    pub fn shown(&self) -> BTreeMap<Minute, Usage> {
+        let mut sums = BTreeMap::new();
+        for from in (0..).step_by(PART_SLOTS) {
+            let book = self.book();
+            let Some(cells) = book.cells(from..from + PART_SLOTS) else { break };
+            for (_, cell) in cells.filter(|(_, cell)| !cell.shown.is_none()) {
+                let sum: &mut Usage = sums.entry(cell.name.minute).or_default();
+                *sum = sum.plus(cell.shown);
+            }
+        }
+        sums
+    }
+
     /// The ledger has forgotten something it had shown: everything that is still here is told again.
     pub fn tell_all_again(&self) {
         self.book().unsettle_all();
@@ -173,7 +188,12 @@ impl Pages {
         }
     }
 
-    /// The process that counts here, as 32 hex digits.
+    /// The process that counts here.
+    pub fn boot(&self) -> BootId {
+        self.boot
+    }
+
+    /// The same, as 32 hex digits.
     pub fn boot_text(&self) -> String {
         boot_text(self.boot.0)
     }

@@ -3,6 +3,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use tollkeeper_core::Millis;
@@ -51,7 +52,10 @@ impl Segment {
     ) -> Result<Self, JournalError> {
         let path = path(dir, number);
         // The number is above all others; a file of that name is what an earlier try could not remove.
-        let open = OpenOptions::new().write(true).create(true).truncate(true).open(&path);
+        // It names what was counted, so only the owner may read it.
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let open = options.open(&path);
         let mut file = open.map_err(at("create", &path))?;
         let place = Place::of(&path, &file);
         let written = file.write_all(&header(number, boot, now, &place));
@@ -200,7 +204,10 @@ impl SegmentReader {
         let mut rest = Vec::new();
         self.file.seek(SeekFrom::Start(self.good)).map_err(at("read", &self.path))?;
         self.file.read_to_end(&mut rest).map_err(at("read", &self.path))?;
-        fs::write(&aside, rest).map_err(at("write", &aside))?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let written = options.open(&aside).and_then(|mut file| file.write_all(&rest));
+        written.map_err(at("write", &aside))?;
         let file =
             OpenOptions::new().write(true).open(&self.path).map_err(at("open", &self.path))?;
         file.set_len(self.good).map_err(at("cut", &self.path))?;

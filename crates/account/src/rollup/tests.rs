@@ -9,7 +9,7 @@ fn sight<'a>(tenant_id: &'a Arc<str>, external_id: Option<&'a Arc<str>>) -> Sigh
         at: Millis(60_000),
         tenant_id,
         endpoint: None,
-        external_id,
+        whose: external_id.map(Whose::Stored),
         decision: Decision::Allowed,
         cache: Some(CacheSight::Hit),
         latency_ns: 1_500,
@@ -94,6 +94,36 @@ fn the_busiest_identities_are_told_apart_and_nothing_is_left_out_of_the_sum() {
     };
     assert_eq!(of("u0"), 4);
     assert!(of(OTHER_IDENTITIES) >= 19_000);
+}
+
+#[test]
+fn a_name_that_only_requests_tell_is_added_up_like_a_stored_one_and_takes_no_more_room() {
+    let rollups = Rollups::new(1, None);
+    let (tenant, ann): (Arc<str>, Arc<str>) = ("ws".into(), "ann".into());
+    let note = |name: &str| {
+        rollups.note(&Sight { whose: Some(Whose::Told(name)), ..sight(&tenant, None) });
+    };
+    for _ in 0..CELLS_LAST {
+        note("bob");
+    }
+    note("ann");
+    rollups.note(&sight(&tenant, Some(&ann)));
+    let of = |name: &str, sums: &BTreeMap<RollupKey, RollupCounts>| {
+        let sums = sums.iter().filter(|(key, _)| &*key.external_id == name);
+        sums.map(|(_, sum)| sum.total()).sum::<u64>()
+    };
+    let sums = rollups.take();
+    assert_eq!((sums.len(), of("bob", &sums), of("ann", &sums)), (2, CELLS_LAST as u64, 2));
+
+    // However many names are told, what is stored keeps its own.
+    rollups.note(&sight(&tenant, Some(&ann)));
+    for number in 0..3 * CELLS_MAX {
+        note(&number.to_string());
+    }
+    rollups.note(&sight(&tenant, Some(&ann)));
+    let sums = rollups.take();
+    assert_eq!((total(&sums), rollups.dropped()), (3 * CELLS_MAX as u64 + 2, 0));
+    assert_eq!(of("ann", &sums), 2);
 }
 
 #[test]

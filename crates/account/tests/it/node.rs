@@ -8,8 +8,8 @@ use tollkeeper_core::{
     Sharing, Use, Width,
 };
 use tollkeeper_decide::{
-    Bank, CellHasher, CellKey, Cells, CreditLease, Decided, Decider, Directory, KeyHash, KeyHashes,
-    KeyText, Lifetime, LimitAsk, LimitCheck, Limited, Loading, Missing, NamespaceRecord,
+    Bank, CellHasher, CellKey, Cells, CreditLease, Decided, Decider, Directory, Due, KeyHash,
+    KeyHashes, KeyText, Lifetime, LimitAsk, LimitCheck, Limited, Loading, Missing, NamespaceRecord,
     ParkedCell, Ports, Purpose, Reach, RootKey, Shelf, Tenant, Told, Verified, VerifyAsk, Which,
 };
 
@@ -159,6 +159,7 @@ impl Node {
             enabled: true,
             expires: None,
             operator: false,
+            noted: Due::default(),
         });
         Self { runtime, decider: Arc::new(decider), caller }
     }
@@ -184,7 +185,7 @@ impl Node {
         self.decider.limit(warm, NOW)
     }
 
-    pub(crate) fn verify(&self, number: u8, credits: u64) -> Decided<Verified> {
+    pub(crate) fn verify(&self, number: u8, credits: u64) -> Decided<Box<Verified>> {
         let hash = KeyHash([number; 32]);
         let ask = VerifyAsk {
             caller: Arc::clone(&self.caller),

@@ -41,7 +41,7 @@ async fn whole_past_months_move_and_later_ones_stay(world: World) {
     }
     assert_eq!(world.stored(july).await.len(), 30);
     assert!(!world.object(july).exists());
-    let listed = list(&world.place).await.unwrap();
+    let listed = list(&world.place).await.unwrap().listed;
     assert_eq!(listed.iter().map(|one| one.seal).collect::<Vec<_>>(), [done[0].seal, done[1].seal]);
     assert_eq!(listed[0].bytes, std::fs::metadata(world.object(may)).unwrap().len());
 }

@@ -26,7 +26,7 @@ async fn months_move_into_a_bucket_and_come_back(mut world: World) {
     }
     assert_eq!(world.archive().await, []);
     assert_eq!(requests(&world.archived(may).await).len(), 9_000);
-    let listed = list(&world.place).await.unwrap();
+    let listed = list(&world.place).await.unwrap().listed;
     assert_eq!((listed.len(), listed[0].seal.rows), (1, 9_000));
     let object = server.get("tollkeeper/eu/2026/05/decision_audit.parquet").unwrap();
     assert_eq!(object.body.len() as u64, listed[0].bytes);

@@ -1,7 +1,7 @@
 //! `tollkeeper archive list`: what an archive has, month by month.
 
 use clap::Args;
-use tollkeeper_archive::{Place, list};
+use tollkeeper_archive::{Listed, Listing, Place, list};
 
 use super::{WHICH, block_on, open_place};
 use crate::exit::Exit;
@@ -26,15 +26,21 @@ pub(crate) struct List {
 impl List {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
         let place = place(self.from.as_deref(), &self.settings)?;
-        let listed = block_on(list(&place))?;
+        let Listing { listed, unreadable } = block_on(list(&place))?;
+        self.show(&listed)?;
+        let exits = unreadable.into_iter().map(|error| Failure::from(error).report());
+        Ok(exits.last().unwrap_or(Exit::Done))
+    }
+
+    fn show(&self, listed: &[Listed]) -> Result<(), Failure> {
         if self.json {
-            for one in &listed {
+            for one in listed {
                 output::json(&serde_json::json!({
                     "month": one.month.to_string(), "rows": one.seal.rows, "bytes": one.bytes,
                     "sha256": one.seal.hex(), "object": one.object,
                 }))?;
             }
-            return Ok(Exit::Done);
+            return Ok(());
         }
         let rows = listed.iter().map(|one| {
             vec![
@@ -44,8 +50,7 @@ impl List {
                 ("object", one.object.clone()),
             ]
         });
-        output::records(&rows.collect::<Vec<_>>())?;
-        Ok(Exit::Done)
+        output::records(&rows.collect::<Vec<_>>())
     }
 }
 

@@ -27,6 +27,10 @@ pub(crate) struct Restore {
     #[arg(long, value_name = "PLACE", help = WHICH)]
     from: Option<String>,
 
+    /// Print what was done as JSON; not with `--to -`, whose rows are JSON themselves
+    #[arg(long)]
+    json: bool,
+
     #[command(flatten)]
     settings: SettingFlags,
 }
@@ -47,6 +51,12 @@ impl Restore {
             Target::Stdout => return Ok(Exit::Done),
             Target::Ndjson(path) | Target::Sqlite(path) => path.display().to_string(),
         };
+        if self.json {
+            output::json(&serde_json::json!({
+                "month": self.month.to_string(), "rows": rows, "file": named,
+            }))?;
+            return Ok(Exit::Done);
+        }
         let columns =
             [("month", self.month.to_string()), ("rows", rows.to_string()), ("file", named)];
         output::record(&columns)?;

@@ -82,7 +82,7 @@ impl Changes {
 fn row(change: &AdminChange<'_>) -> Vec<(&'static str, String)> {
     vec![
         ("place", change.position.map(|place| place.to_string()).unwrap_or_default()),
-        ("at", moment::shown(Some(change.at))),
+        ("at", moment::shown_exactly(change.at)),
         ("by", change.root_key_id.as_deref().map(printable).unwrap_or_default()),
         ("action", printable(&change.action)),
         ("target", printable(&change.target)),

@@ -95,7 +95,7 @@ fn row(decision: &AuditedDecision<'_>) -> Vec<(&'static str, String)> {
         text.as_deref().map(printable).unwrap_or_default()
     };
     vec![
-        ("at", moment::shown(Some(decision.at))),
+        ("at", moment::shown_exactly(decision.at)),
         ("decision", decision.decision.to_string()),
         ("code", printable(&decision.code)),
         ("key", text(&decision.key_id)),

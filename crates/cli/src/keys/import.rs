@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use tollkeeper_client::Client;
-use tollkeeper_client::wire::keys::MIGRATE_MAX;
+use tollkeeper_client::wire::keys::{KNOWN_ALREADY, MIGRATE_MAX};
 use tollkeeper_client::wire::{MigrateKeysReply, MigrateKeysRequest};
 
 use crate::connection::Connection;
@@ -72,7 +72,8 @@ Examples:
   tollkeeper keys import my-api keys.csv --migration from-old-gateway
   psql -Atc 'select hash, name from keys' --csv | sed '1i hash,name' | tollkeeper keys import my-api - --format csv
 
-A hash that is known already is counted and left as it is, so an import can be run again.
+A hash that is known already is counted and left as it is, so an import can be run again. One that is refused is named with
+the reason, and the command ends with 4.
 
 {}",
         exit::HELP
@@ -83,7 +84,11 @@ A hash that is known already is counted and left as it is, so an import can be r
 struct Tally {
     imported: usize,
     known: usize,
+    refused: usize,
 }
+
+/// Of those that are refused so many are named: a file with a wrong role in every line says the same of each.
+const NAMED_MAX: usize = 20;
 
 impl Import {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
@@ -105,9 +110,10 @@ impl Import {
                     ("keys", lines.len().to_string()),
                     ("imported", tally.imported.to_string()),
                     ("known_already", tally.known.to_string()),
+                    ("refused", tally.refused.to_string()),
                 ])?;
             }
-            Ok(Exit::Done)
+            Ok(if tally.refused > 0 { Exit::Refused } else { Exit::Done })
         })
     }
 
@@ -135,7 +141,13 @@ impl Import {
 
     fn report(&self, reply: &MigrateKeysReply<'_>, tally: &mut Tally) -> Result<(), Failure> {
         tally.imported += reply.migrated.len();
-        tally.known += reply.failed.len();
+        let refused = reply.reasons.iter().flatten().filter(|one| one.reason != KNOWN_ALREADY);
+        let refused: Vec<_> = refused.collect();
+        tally.known += reply.failed.len().saturating_sub(refused.len());
+        for one in refused.iter().take(NAMED_MAX.saturating_sub(tally.refused)) {
+            output::note(&format!("{} is not imported: {}", one.hash, one.reason));
+        }
+        tally.refused += refused.len();
         if self.json {
             reply.migrated.iter().try_for_each(output::json)?;
         }

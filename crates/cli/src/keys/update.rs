@@ -3,12 +3,12 @@
 use clap::{Args, ValueEnum};
 use tollkeeper_client::wire::{CreditsPatch, Metadata, Patch, Refill, UpdateKeyRequest};
 
+use crate::changed_key::ChangedKeyFormat;
 use crate::connection::Connection;
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::flags::{self, LimitFlag, metadata, refill, texts};
 use crate::moment::Moment;
-use crate::output;
 
 /// Change a key; what is not named stays as it is
 #[derive(Debug, Args)]
@@ -19,6 +19,9 @@ pub(crate) struct Update {
 
     #[command(flatten)]
     changes: Changes,
+
+    #[command(flatten)]
+    format: ChangedKeyFormat,
 
     #[command(flatten)]
     connection: Connection,
@@ -121,11 +124,7 @@ impl Update {
         self.changes.refuse_contradictions()?;
         self.connection.talk(async |client| {
             client.update_key(&self.ask()).await?;
-            output::record(&[
-                ("key_id", output::printable(&self.key_id)),
-                ("state", "updated".to_owned()),
-            ])?;
-            Ok(Exit::Done)
+            self.format.show(&self.key_id, "updated")
         })
     }
 

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use clap::ValueEnum;
+use serde::Serialize;
 use serde_json::Value;
 use tollkeeper_client::wire::rules::{RULES_BYTES_MAX, RuleTestFile};
 use tollkeeper_client::wire::{Described, FieldError};
@@ -32,9 +33,33 @@ pub(super) struct RulesRead {
     pub(super) tests: Vec<Value>,
 }
 
-/// Every fault of rules and tests, or the whole of it.
-pub(super) fn read(path: &Path, format: Option<Format>) -> Result<RulesRead, Failure> {
-    let (name, located) = located(path, format)?;
+/// All that is wrong with a file, in the order of its lines.
+#[derive(Debug)]
+pub(super) struct Faulty {
+    name: String,
+    pub(super) faults: Vec<Fault>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Fault {
+    pub(super) line: usize,
+    /// Absent where the file is not even what its name says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) place: Option<String>,
+    pub(super) message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) fix: Option<String>,
+}
+
+/// Every fault of rules and tests, or the whole of it. What is outside of both keeps a file from being read.
+pub(super) fn read(
+    path: &Path,
+    format: Option<Format>,
+) -> Result<Result<RulesRead, Faulty>, Failure> {
+    let (name, located) = match located(path, format)? {
+        Ok(read) => read,
+        Err(faulty) => return Ok(Err(faulty)),
+    };
     let tests = tests_of(&located.value);
     let faults = match check_file(&located.value) {
         Err(faults) => faults,
@@ -42,28 +67,31 @@ pub(super) fn read(path: &Path, format: Option<Format>) -> Result<RulesRead, Fai
             let faults = cases::faults(tests, &Known::of(&checked.rules));
             if faults.is_empty() {
                 let tests = tests.to_vec();
-                return Ok(RulesRead { checked: checked.rules, notes: checked.notes, tests });
+                return Ok(Ok(RulesRead { checked: checked.rules, notes: checked.notes, tests }));
             }
             faults
         }
     };
-    Err(wrong(&name, faults, &located))
+    Ok(Err(wrong(name, faults, &located)))
 }
 
 /// The tests of a file that holds nothing else, of these rules.
 pub(super) fn read_tests(path: &Path, rules: &[CheckedRule]) -> Result<Vec<Value>, Failure> {
-    let (name, located) = located(path, None)?;
+    let (name, located) = located(path, None)??;
     let tests = tests_of(&located.value);
     let mut faults = RuleTestFile::SHAPE.faults(&located.value);
     faults.extend(cases::faults(tests, &Known::of(rules)));
-    if faults.is_empty() { Ok(tests.to_vec()) } else { Err(wrong(&name, faults, &located)) }
+    if faults.is_empty() { Ok(tests.to_vec()) } else { Err(wrong(name, faults, &located).into()) }
 }
 
 fn tests_of(file: &Value) -> &[Value] {
     file.get("tests").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-fn located(path: &Path, format: Option<Format>) -> Result<(String, Located), Failure> {
+fn located(
+    path: &Path,
+    format: Option<Format>,
+) -> Result<Result<(String, Located), Faulty>, Failure> {
     let name = if is_stdin(path) { "stdin".to_owned() } else { path.display().to_string() };
     let text = text(path, &name)?;
     let read = match format.unwrap_or_else(|| Format::of(path)) {
@@ -71,33 +99,27 @@ fn located(path: &Path, format: Option<Format>) -> Result<(String, Located), Fai
         Format::Toml => toml::read(&text),
         Format::Json => json::read(&text),
     };
-    let located =
-        read.map_err(|Broken { line, message }| refused(&[format!("{name}:{line}: {message}")]))?;
-    Ok((name, located))
+    Ok(match read {
+        Ok(located) => Ok((name, located)),
+        Err(Broken { line, message }) => {
+            Err(Faulty { name, faults: vec![Fault { line, place: None, message, fix: None }] })
+        }
+    })
 }
 
-fn wrong(name: &str, faults: Vec<FieldError>, located: &Located) -> Failure {
+fn wrong(name: String, faults: Vec<FieldError>, located: &Located) -> Faulty {
     let tests = tests_of(&located.value);
-    let mut named: Vec<_> = faults.into_iter().map(|fault| cases::named(fault, tests)).collect();
-    named.sort_by_key(|fault| located.lines.of(&fault.location));
-    let told: Vec<_> = named.iter().map(|fault| told(name, fault, located)).collect();
-    refused(&told)
-}
-
-fn told(name: &str, fault: &FieldError, located: &Located) -> String {
-    let line = located.lines.of(&fault.location);
-    let place = fault.location.strip_prefix("body.").unwrap_or("file");
-    let fix = fault.fix.as_deref().unwrap_or_default();
-    format!("{name}:{line}: {place}: {} {fix}", fault.message)
-}
-
-fn refused(told: &[String]) -> Failure {
-    let count = match told.len() {
-        1 => "the file is wrong in 1 place".to_owned(),
-        count => format!("the file is wrong in {count} places"),
-    };
-    Failure::new(Exit::Settings, printable(&format!("{count}:\n  {}", told.join("\n  "))))
-        .with_next("correct these places; nothing was sent")
+    let mut faults: Vec<_> = faults
+        .into_iter()
+        .map(|fault| {
+            let FieldError { location, message, fix, .. } = cases::named(fault, tests);
+            let place = location.strip_prefix("body.").unwrap_or("file").to_owned();
+            let line = located.lines.of(&location);
+            Fault { line, place: Some(place), message, fix }
+        })
+        .collect();
+    faults.sort_by_key(|fault| fault.line);
+    Faulty { name, faults }
 }
 
 fn is_stdin(path: &Path) -> bool {
@@ -123,6 +145,26 @@ fn text(path: &Path, name: &str) -> Result<String, Failure> {
         Err(error) => {
             Err(Failure::new(Exit::Settings, printable(&format!("cannot read {name}: {error}"))))
         }
+    }
+}
+
+// === impl Faulty ===
+
+impl From<Faulty> for Failure {
+    fn from(Faulty { name, faults }: Faulty) -> Self {
+        let told = faults.iter().map(|Fault { line, place, message, fix }| match place {
+            None => format!("{name}:{line}: {message}"),
+            Some(place) => {
+                format!("{name}:{line}: {place}: {message} {}", fix.as_deref().unwrap_or_default())
+            }
+        });
+        let count = match faults.len() {
+            1 => "the file is wrong in 1 place".to_owned(),
+            count => format!("the file is wrong in {count} places"),
+        };
+        let told = told.collect::<Vec<_>>().join("\n  ");
+        Self::new(Exit::Settings, printable(&format!("{count}:\n  {told}")))
+            .with_next("correct these places; nothing was sent")
     }
 }
 

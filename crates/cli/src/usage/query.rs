@@ -41,6 +41,12 @@ impl Query {
                 let Some(next) = page.next else { break };
                 ask.cursor = Some(next.into());
             }
+            if rows.is_empty() && !self.json && output::is_terminal() {
+                output::line("No usage in this time.")?;
+                output::line(
+                    "The last minute may not be there yet: `tollkeeper usage flush` brings it.",
+                )?;
+            }
             output::records(&rows)?;
             Ok(Exit::Done)
         })

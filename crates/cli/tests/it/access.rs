@@ -401,7 +401,7 @@ fn check(row: &Row, cast: &Cast<'_>) {
     }
     let elsewhere: Vec<String> =
         row.needs.iter().map(|need| need.replace("{id}", "another_id")).collect();
-    let mut lacking = vec![vec!["unrelated.*.nothing".to_owned()]];
+    let mut lacking = vec![vec!["api.*.read_analytics".to_owned()]];
     if elsewhere != needs {
         lacking.push(elsewhere);
     }

@@ -160,6 +160,33 @@ fn a_month_moves_is_listed_and_comes_back() {
         assert!(Path::new(to).exists());
         let restored = kept.archive(&["restore", "2026-05", "--from", &place, "--to", to]);
         assert_eq!(restored.code, Some(2), "{}", restored.stderr);
+        let file = kept.folder.path().join("may.ndjson");
+        let to = file.to_str().expect("UTF-8");
+        let restored =
+            kept.archive(&["restore", "2026-05", "--from", &place, "--to", to, "--json"]);
+        let told: serde_json::Value = serde_json::from_str(&restored.stdout).expect("JSON");
+        assert_eq!(told, serde_json::json!({"month": "2026-05", "rows": 1_000, "file": to}));
+    }
+}
+
+#[test]
+fn a_damaged_object_is_named_and_the_others_are_listed_all_the_same() {
+    let kept = Kept::in_sqlite(10);
+    let place = kept.place();
+    assert_eq!(kept.archive(&["--to", &place]).code, Some(0));
+    let april = kept.folder.path().join("archive/2026/04");
+    std::fs::create_dir_all(&april).expect("made");
+    std::fs::write(april.join("decision_audit.parquet"), b"not a parquet file").expect("written");
+    for json in [&[][..], &["--json"]] {
+        let listed = kept.archive(&[&["list", "--from", &place], json].concat());
+        assert!(listed.code.is_some_and(|code| code != 0), "{}", listed.stdout);
+        assert_eq!(listed.stdout.lines().count(), 1, "{}", listed.stdout);
+        assert!(listed.stdout.contains("2026-05"), "{}", listed.stdout);
+        assert!(
+            listed.stderr.contains("2026/04/decision_audit.parquet"),
+            "the damaged one is named: {}",
+            listed.stderr
+        );
     }
 }
 

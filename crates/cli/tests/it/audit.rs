@@ -1,6 +1,8 @@
 //! The audit from outside: every denial is found again, changes are told with before and after, and meddling shows.
 
+mod changes;
 mod limits;
+mod strangers;
 
 use std::collections::BTreeSet;
 use std::fs;

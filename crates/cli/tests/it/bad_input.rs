@@ -2,5 +2,8 @@
 
 mod authorization;
 mod bodies;
+mod cursors;
+mod nul;
 mod sizes;
 mod smuggling;
+mod spans;

@@ -1,8 +1,10 @@
 //! `tollkeeper doctor`: sound settings pass, every unsound one is named at once, and nothing is left behind.
 
 use std::net::TcpListener;
+use std::time::Duration;
 
 use serde_json::Value;
+use tollkeeper_testkit::{Postgres, RedisServer};
 
 use crate::program::Program;
 
@@ -26,6 +28,47 @@ fn sound_settings_exit_0_with_a_line_per_check_and_leave_no_trace() {
     }
     assert!(!ran.stdout.contains('\u{1b}'));
     assert_eq!(std::fs::read_dir(folder.path()).expect("readable").count(), 0);
+}
+
+#[test]
+fn a_database_and_a_redis_that_answer_are_named_and_nothing_is_changed_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let database = Postgres::shared().expect("a server").database().expect("a database");
+    let redis = RedisServer::start().expect("a redis");
+    let ran = doctor(&["--http-listen", "127.0.0.1:0"], &folder)
+        .env("TOLLKEEPER_DATABASE_URL", &database.url)
+        .env("TOLLKEEPER_SECRET", "a secret of more than thirty-two characters")
+        .env("TOLLKEEPER_REDIS_URL", &redis.url())
+        .run();
+    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+    for found in ["database   PostgreSQL ", "redis      redis://"] {
+        assert!(ran.stdout.contains(found), "{found}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn a_database_and_a_redis_that_do_not_answer_exit_2_soon_and_say_what_to_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // Bound and closed again: nobody listens there.
+    let nobody = || {
+        let port = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        port.local_addr().expect("bound").to_string()
+    };
+    let begun = crate::time::now();
+    let ran = doctor(&["--http-listen", "127.0.0.1:0"], &folder)
+        .env("TOLLKEEPER_DATABASE_URL", &format!("postgres://user:hidden-word@{}/name", nobody()))
+        .env("TOLLKEEPER_SECRET", "a secret of more than thirty-two characters")
+        .env("TOLLKEEPER_REDIS_URL", &format!("redis://{}", nobody()))
+        .run();
+    assert_eq!(ran.code, Some(2), "{}", ran.stdout);
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    for check in ["database", "redis"] {
+        let failed = |line: &str| line.starts_with("fail") && line.contains(check);
+        let line = ran.stdout.lines().find(|line| failed(line));
+        let line = line.unwrap_or_else(|| panic!("{check}: {}", ran.stdout));
+        assert!(line.contains("see that it runs and can be reached from here"), "{line}");
+    }
+    assert!(!ran.stdout.contains("hidden-word"), "{}", ran.stdout);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod grants;
 mod kill;
 mod lifecycle;
 mod limits;
+mod lost_leases;
 mod migrate;
 mod origin;
 mod outage;

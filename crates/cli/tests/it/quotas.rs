@@ -1,11 +1,13 @@
 //! Quotas and blocks of identities from outside, on both stores, by HTTP and by command.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::program::Program;
 use crate::rules::{Home, on_both};
-use crate::time::{eventually, now};
-use crate::world::{Client, keys};
+use crate::time::{eventually, now, pause};
+use crate::world::{Client, World, keys};
 
 on_both! {
     a_quota_is_set_field_by_field_and_null_clears,
@@ -85,7 +87,8 @@ fn who_was_never_seen_is_made_by_set_and_block_and_not_found_by_get_and_unblock(
 
 fn a_block_ends_by_itself_or_by_hand_and_cannot_end_in_the_past(home: &Home) {
     let mut client = home.client();
-    let past = client.post("quotas.block", &json!({"externalId": "ann", "until": now_ms() - 1}));
+    let past =
+        client.post("quotas.block", &json!({"externalId": "ann", "until": now_ms() - 1_000}));
     assert_eq!((past.status(), past.places()), (400, vec!["body.until"]));
     assert_eq!(
         client.post("quotas.get", &json!({"externalId": "ann"})).status(),
@@ -127,8 +130,16 @@ fn the_commands_do_the_same(home: &Home) {
         blocked.stdout
     );
     assert!(run(&["quotas", "unblock", "ann"]).stdout.contains("blocked=false"));
-    assert!(run(&["quotas", "get", "ann"]).stdout.contains("external_id=ann"));
-    assert_eq!(run(&["quotas", "get", "nobody"]).code, Some(4));
+    let got = run(&["quotas", "get", "ann"]).stdout;
+    assert!(got.contains("external_id=ann"), "{got}");
+    assert!(got.contains("today=0") && got.contains("month=0"), "what its keys did: {got}");
+    let nobody = run(&["quotas", "get", "nobody"]);
+    assert_eq!(nobody.code, Some(4));
+    assert!(nobody.stderr.contains("`tollkeeper identities list` shows"), "{}", nobody.stderr);
+    let version = run(&["rules", "rollback", "99"]);
+    assert_eq!(version.code, Some(4));
+    let shows = "`tollkeeper audit changes --action rules.apply` shows";
+    assert!(version.stderr.contains(shows), "{}", version.stderr);
 }
 
 #[test]
@@ -159,4 +170,23 @@ fn a_blocked_identity_is_refused_on_every_node_within_a_second_or_so() {
     eventually("both let it pass", || {
         by_key(&mut first) == "VALID" && by_key(&mut second) == "VALID"
     });
+}
+
+#[test]
+fn the_last_request_is_told_by_its_own_moment_and_not_by_that_of_its_writing() {
+    let world = World::new();
+    let mut client = world.client();
+    client.data("quotas.set", &json!({"externalId": "ann", "perDay": 100}));
+    // Until the first writing is over, so that the next one comes well after the request.
+    pause(Duration::from_millis(500));
+    let before = now_ms();
+    let checked = client.data("gate.check", &json!({"externalId": "ann"}));
+    let after = now_ms();
+    assert_eq!(checked["allowed"], true, "{checked}");
+    eventually("it is written", || get(&mut client, "ann").get("lastRequestAt").is_some());
+    let shown = get(&mut client, "ann");
+    let told = shown["lastRequestAt"].as_u64().expect("a moment");
+    // The server's clock goes on from what the system's was at its start: the two may be a few milliseconds apart.
+    assert!((before - 5..=after + 5).contains(&told), "{before} {told} {after}");
+    assert_eq!(shown["totals"]["today"], 0, "usage is of keys");
 }

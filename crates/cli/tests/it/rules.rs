@@ -24,6 +24,7 @@ pub(crate) use on_both;
 
 mod applying;
 mod commands;
+mod counts;
 mod many;
 pub(crate) mod nodes;
 mod refusals;

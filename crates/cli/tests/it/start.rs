@@ -2,6 +2,7 @@
 
 mod commands;
 mod disk;
+mod one_database;
 mod refusals;
 mod root_key;
 pub(crate) mod terminal;

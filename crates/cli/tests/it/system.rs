@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tollkeeper_testkit::{Postgres, RedisServer, Tollkeeper};
 
-use crate::fleet::{clients, nodes_at};
+use crate::fleet::{PATIENT, clients, nodes_at};
 use crate::program::{Program, Ran};
 use crate::time::{eventually, now, pause};
 use crate::world::{ALGORITHMS, Client, World, ask, start};
@@ -26,7 +26,7 @@ impl Pair {
         let database = server.database().expect("a database");
         let own =
             [("TOLLKEEPER_DATABASE_URL", database.url.as_str()), ("TOLLKEEPER_SECRET", SECRET)];
-        let nodes = nodes_at(&redis.url(), 2, &[&own, env].concat());
+        let nodes = nodes_at(&redis.url(), 2, &[&own, env, &[PATIENT]].concat());
         Self { redis, nodes }
     }
 
@@ -76,7 +76,7 @@ fn a_server_without_redis_counts_in_memory_and_says_so() {
         (&seen["peers"], &seen["lag"], &seen["rollback"]),
         (&json!(0), &json!(0), &json!(false))
     );
-    assert_eq!(seen["database"], json!({"kind": "sqlite", "answers": true}));
+    assert_eq!(seen["database"], json!({"kind": "sqlite", "answers": true, "writes": true}));
     assert_eq!(seen["version"], env!("CARGO_PKG_VERSION"));
     assert!(
         seen.get("redis").is_none()
@@ -117,24 +117,23 @@ fn a_mode_set_on_one_node_is_in_force_on_every_node_within_two_seconds() {
 }
 
 #[test]
-fn going_back_to_memory_is_not_worth_a_second_quota() {
+fn going_back_to_memory_or_shadow_is_not_worth_a_second_quota() {
     const LIMIT: u64 = 100;
-    let pair = Pair::with(&[]);
-    let mut clients = pair.clients();
-    let mut used = 0;
-    eventually("nearly all of it is used, by both", || {
-        used += let_through(&mut clients, "ann", LIMIT, 5);
-        used >= LIMIT * 9 / 10
-    });
-    set_everywhere(&mut clients, "memory");
-    let more = let_through(&mut clients, "ann", LIMIT, LIMIT);
-    // Each has its part of what was left when it last heard, which may be a lease ago.
-    assert!(used + more <= LIMIT * 3 / 2, "{used} and {more} more");
-    assert_eq!(
-        let_through(&mut clients, "bob", LIMIT, LIMIT + 5),
-        2 * LIMIT,
-        "others begin afresh"
-    );
+    for wanted in ["memory", "shadow"] {
+        let pair = Pair::with(&[]);
+        let mut clients = pair.clients();
+        let mut used = 0;
+        eventually("nearly all of it is used, by both", || {
+            used += let_through(&mut clients, "ann", LIMIT, 5);
+            used >= LIMIT * 9 / 10
+        });
+        set_everywhere(&mut clients, wanted);
+        let more = let_through(&mut clients, "ann", LIMIT, LIMIT);
+        // Each has its part of what was left when it last heard, which may be a lease ago.
+        assert!(used + more <= LIMIT * 3 / 2, "{wanted}: {used} and {more} more");
+        let others = let_through(&mut clients, "bob", LIMIT, LIMIT + 5);
+        assert_eq!(others, 2 * LIMIT, "{wanted}: others begin afresh");
+    }
 }
 
 #[test]
@@ -280,7 +279,7 @@ fn status_and_metrics_tell_of_redis_being_there_and_being_away() {
     let skew = seen["redis"][0].as_object_mut().and_then(|one| one.remove("clockSkewMs"));
     assert!(skew.and_then(|skew| skew.as_u64()).expect("a number") < 1_000, "{seen}");
     assert_eq!((&seen["redis"], &seen["degraded"]), (&json!([there]), &json!(false)), "{seen}");
-    assert_eq!(seen["database"], json!({"kind": "postgres", "answers": true}));
+    assert_eq!(seen["database"], json!({"kind": "postgres", "answers": true, "writes": true}));
     assert_eq!(let_through(&mut clients[..1], "ann", 100, 10), 10);
     let client = &mut clients[0];
     assert!(metric(client, "tollkeeper_redis_calls_total{result=\"ok\"}") > 0);

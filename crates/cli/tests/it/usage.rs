@@ -1,10 +1,15 @@
 //! Usage from the request to the ledger, against the real binary: what was answered is counted, once, whatever happens.
 
 mod calls;
+mod database;
+mod disk;
 mod fleet;
 mod kill;
+mod last_used;
 mod outage;
 mod restart;
+mod restored;
+mod twice;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -140,7 +145,7 @@ fn usage(client: &mut Client, by: &str) -> Vec<Value> {
     }
 }
 
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     #[allow(clippy::disallowed_methods, reason = "a client asks by its own clock")]
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     u64::try_from(since.unwrap().as_millis()).unwrap()

@@ -1,5 +1,6 @@
 //! A server of its own for one test, on a folder of its own: asked over kept-alive connections, restarted at will.
 
+use std::fs;
 use std::path::Path;
 use std::thread;
 
@@ -217,6 +218,20 @@ pub(crate) fn keys(object: &Value) -> Vec<&str> {
 }
 
 /// Runs the same thing on many threads at once and hands back what each of them found.
+/// A whole folder, into one that is there.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let target = to.join(entry.file_name());
+        if entry.file_type().expect("a type").is_dir() {
+            fs::create_dir(&target).expect("a folder");
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), &target).expect("a copy");
+        }
+    }
+}
+
 pub(crate) fn side_by_side<T: Send>(threads: usize, run: impl Fn(usize) -> T + Sync) -> Vec<T> {
     thread::scope(|scope| {
         let run = &run;

@@ -67,9 +67,7 @@ impl Record {
     pub fn take(kept: &mut Option<Self>, call: &Take, learning: bool, now: Millis) -> Taken {
         kept.take_if(|record| record.expires <= now.0);
         let limit = &call.limit;
-        if let Algorithm::FixedWindow(window) = limit.algorithm
-            && window.bounds(now).0.0 != call.win
-        {
+        if !call.is_timely(now) {
             return Taken::elsewhere(call, now);
         }
         let made = kept.is_none();
@@ -382,7 +380,7 @@ impl Record {
     fn lifetime(&self, limit: &Limit, now: Millis) -> u64 {
         match limit.algorithm {
             Algorithm::FixedWindow(window) => {
-                let (start, end) = window.bounds(now);
+                let (start, end) = window.bounds(Millis(self.win));
                 end.since(now) + end.since(start)
             }
             Algorithm::SlidingWindow(width) => {
@@ -433,7 +431,8 @@ pub fn log_copy(first: Option<(u64, u64)>, live: u64, now: Millis) -> SlidingLog
 // === impl Taken ===
 
 impl Taken {
-    fn elsewhere(call: &Take, now: Millis) -> Self {
+    /// The answer to a call about a window that it is not the time for.
+    pub fn elsewhere(call: &Take, now: Millis) -> Self {
         Self {
             now,
             stand: Stand::WrongWindow,

@@ -48,13 +48,28 @@ const V6_PREFIX: u32 = 64;
 fn push_network(ip: Option<IpAddr>, into: &mut String) {
     // Writing to a String cannot fail.
     let _ = match ip.map(|ip| ip.to_canonical()) {
-        Some(IpAddr::V4(address)) => write!(into, "{address}"),
+        Some(IpAddr::V4(address)) => {
+            push_octets(address.octets(), into);
+            Ok(())
+        }
         Some(IpAddr::V6(address)) => {
             let network = u128::from(address) >> V6_PREFIX << V6_PREFIX;
             write!(into, "{}/{V6_PREFIX}", Ipv6Addr::from(network))
         }
         None => Ok(()),
     };
+}
+
+/// Every request that counts by address passes here: the formatter of the standard library takes several times as long.
+fn push_octets(octets: [u8; 4], into: &mut String) {
+    for (at, octet) in octets.into_iter().enumerate() {
+        if at > 0 {
+            into.push('.');
+        }
+        let digits = [octet / 100, octet / 10 % 10, octet % 10];
+        let leading = usize::from(octet < 100) + usize::from(octet < 10);
+        into.extend(digits[leading..].iter().map(|digit| char::from(b'0' + digit)));
+    }
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ fn cut(text: &str) -> (&str, bool) {
                 plain &= !is_resolved(&bytes[start..at]);
                 start = at + 1;
             }
-            b'%' => plain = false,
+            b'%' | b'\\' | 0 => plain = false,
             b'?' | b'#' => {
                 end = at;
                 break;
@@ -86,13 +86,16 @@ fn is_resolved(segment: &[u8]) -> bool {
     matches!(segment, b"" | b"." | b"..")
 }
 
+/// To some servers a backslash is a slash, and at a NUL the path ends: as separators, neither hides what stands before it.
+const SEPARATORS: [char; 3] = ['/', '\\', '\0'];
+
 fn resolved<'a>(inner: &str) -> Form<'a> {
     // Decoded first: to most servers `%2F` is a slash like any other, and a rule must not be dodged by writing it so.
     let mut decoded = String::with_capacity(inner.len());
     decode(inner, &mut decoded);
     let mut text = String::with_capacity(decoded.len());
     let mut ends: Vec<usize> = Vec::new();
-    for segment in decoded.split('/') {
+    for segment in decoded.split(SEPARATORS) {
         match segment {
             "" | "." => {}
             ".." => {
@@ -222,6 +225,20 @@ mod tests {
     }
 
     #[test]
+    fn a_backslash_and_a_nul_part_segments_encoded_or_not() {
+        for text in [
+            "/admin\\users",
+            "\\admin\\users",
+            "/admin%5cusers",
+            "/admin%00/users",
+            "/x\\..%5Cadmin\0users",
+        ] {
+            assert_eq!(segments(text), ["admin", "users"], "{text:?}");
+        }
+        assert_eq!(segments("/admin;x=1/users"), ["admin;x=1", "users"]);
+    }
+
+    #[test]
     fn what_was_encoded_twice_is_decoded_once() {
         assert_eq!(segments("/%252e%252e/a"), ["%2e%2e", "a"]);
         assert_eq!(segments("/a%3Fb%23c"), ["a?b#c"]);
@@ -230,7 +247,7 @@ mod tests {
     #[test]
     fn bad_escapes_stand_for_themselves_and_bad_utf8_for_no_character() {
         assert_eq!(segments("/%/%z1/%1"), ["%", "%z1", "%1"]);
-        assert_eq!(segments("/%ff/%C3%A9/%00"), ["\u{fffd}", "é", "\0"]);
+        assert_eq!(segments("/%ff/%C3%A9"), ["\u{fffd}", "é"]);
         assert_eq!(segments("/%é1"), ["%é1"]);
     }
 
@@ -267,6 +284,7 @@ mod tests {
         ) {
             for segment in segments(&text) {
                 prop_assert!(!matches!(&*segment, "" | "." | ".."), "{segment:?}");
+                prop_assert!(!segment.contains(SEPARATORS), "{segment:?}");
             }
         }
 

@@ -22,7 +22,7 @@ pub struct Rehearsal<'s> {
 #[derive(Clone, Debug)]
 pub struct Rehearsed<'s> {
     pub verdict: Verdict,
-    /// The rule that decided: it blocks, was exceeded, or makes the request wait.
+    /// The rule that decided: it blocks, denies longest of all that were exceeded, or makes the request wait.
     pub rule: Option<&'s Arc<Rule>>,
     /// Those that bind in the order of the walk, then those that only watch.
     pub limits: Vec<MetLimit<'s>>,
@@ -106,16 +106,17 @@ impl<'s> Rehearsal<'s> {
         for ((line, state), outcome) in lines.into_iter().zip(states).zip(settled.outcomes) {
             let (outcome, delay_ms) = line.seen(outcome, made.now);
             self.cells.insert(line.cell, state);
-            let denies = !outcome.admitted() && made.rule.is_none();
             // Who only looks waits for nothing.
-            let delays = settled.passed && cost != Cost::PEEK && delay_ms > made.delay_ms;
-            if denies || delays {
+            if settled.passed && cost != Cost::PEEK && delay_ms > made.delay_ms {
                 made.rule = Some(line.rule);
-            }
-            if delays {
                 made.delay_ms = delay_ms;
             }
             made.limits.push(MetLimit { rule: line.rule, limit: line.limit, outcome });
+        }
+        if !settled.passed {
+            let denying = made.limits.iter().filter(|one| one.denies());
+            let longest = denying.min_by_key(|one| one.outcome.tightness());
+            made.rule = longest.map(|one| one.rule);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Many cells at once: all are locked, checked, and then all are spent from or none.
 
 use smallvec::SmallVec;
-use tollkeeper_core::{Check, Cost, Millis, Outcome, Settled, State, settle_if};
+use tollkeeper_core::{Admission, Check, Cost, Millis, Outcome, Settled, State, settle_if};
 
 use super::{CellAsk, Cells, Returned};
 use crate::CellKey;
@@ -51,6 +51,17 @@ impl Cells {
             let (key, shard) = (back.cell.key, &mut held[place(back.cell.key)]);
             self.bring_back(shard, key, vec![back], now);
         }
+        if let Some(outcomes) = probe_here(asks, |key| &*held[place(key)], now) {
+            let had_room = outcomes.iter().all(Outcome::admitted);
+            if !(had_room && condition()) {
+                let outcomes = unspent(asks, outcomes, |key| &*held[place(key)], now);
+                return Settled { passed: false, had_room, outcomes };
+            }
+            for ask in asks.iter().filter(|ask| ask.cost != Cost::PEEK) {
+                held[place(ask.key)].spend(&ask.touch(now));
+            }
+            return Settled { passed: true, had_room, outcomes };
+        }
         let LinedUp { checks, mut states } =
             line_up(asks, |key| held[place(key)].state(key).cloned());
         let settled = settle_if(&checks, &mut states, now, condition);
@@ -96,6 +107,42 @@ impl Cells {
         let outcome = spent.unwrap_or_else(|| self.spend_anew(&mut shard, &touch, Vec::new()));
         Settled { passed: true, had_room, outcomes: vec![outcome] }
     }
+}
+
+/// What each ask would come to, if every cell is in the table and asked once. Then all can be spent from where they are:
+/// nothing is copied, and nothing has to be evicted for another.
+fn probe_here<'a>(
+    asks: &[CellAsk],
+    shard_of: impl Fn(CellKey) -> &'a Shard,
+    now: Millis,
+) -> Option<Vec<Outcome>> {
+    let mut outcomes = Vec::with_capacity(asks.len());
+    for (at, ask) in asks.iter().enumerate() {
+        if asks[..at].iter().any(|before| before.key == ask.key) {
+            return None;
+        }
+        let outcome = shard_of(ask.key).probe(&ask.touch(now))?;
+        // Asking for nothing never fails, as in every bundle.
+        let looks = ask.cost == Cost::PEEK;
+        let admission = if looks { Admission::Admitted } else { outcome.admission };
+        outcomes.push(Outcome { admission, ..outcome });
+    }
+    Some(outcomes)
+}
+
+/// The same asks after a denial: those that would have passed report what they have left.
+fn unspent<'a>(
+    asks: &[CellAsk],
+    outcomes: Vec<Outcome>,
+    shard_of: impl Fn(CellKey) -> &'a Shard,
+    now: Millis,
+) -> Vec<Outcome> {
+    let left = |(ask, outcome): (&CellAsk, Outcome)| {
+        let looks = CellAsk { cost: Cost::PEEK, ..*ask };
+        let unspent = shard_of(ask.key).probe(&looks.touch(now)).unwrap_or(outcome);
+        Outcome { admission: outcome.admission, ..unspent }
+    };
+    asks.iter().zip(outcomes).map(left).collect()
 }
 
 /// Each distinct cell gets a slot, in order of appearance.

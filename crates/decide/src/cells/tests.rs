@@ -1,7 +1,7 @@
 //! The table's bounds: how many cells, how much memory, how many on their way out.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use tollkeeper_core::{Admission, Quota, Width};
+use tollkeeper_core::{Admission, Quota, Settled, Width, Window};
 
 use super::*;
 use crate::CellHasher;
@@ -195,4 +195,51 @@ fn a_reset_between_two_parts_of_a_drain_is_told_before_the_cell_that_was_made_ag
     }
     assert_eq!(again.stats().live, 2000);
     assert!((0..2000).all(|identifier| spend(&again, identifier, 10, 0, NOW).remaining == 9));
+}
+
+#[test]
+fn one_ask_comes_to_the_same_with_a_condition_that_holds_and_without_one() {
+    let (quota, width) = (Quota::new(7).unwrap(), Width::from_millis(1000).unwrap());
+    let limits = [
+        Limit::sliding_window(quota, width),
+        Limit::fixed_window(quota, Window::Aligned(width)),
+        Limit::token_bucket(quota, width, None),
+        Limit::sliding_log(quota, width).unwrap(),
+    ];
+    for limit in limits {
+        let (with, without) = (Cells::new(100), Cells::new(100));
+        let mut seen = [0, 0];
+        for step in 0..2_000 {
+            // Costs of 0 to 8 of 7, at uneven moments, of three identifiers.
+            let cost = step * 5 % 9;
+            let one = CellAsk { limit, ..ask(usize::try_from(step % 3).unwrap(), 7, cost) };
+            let now = NOW + step * step % 97 + step * 83;
+            let settled: Settled = with.spend_all_if(&[one], Vec::new(), now, || true);
+            assert_eq!(without.spend_all(&[one], Vec::new(), now), settled, "{limit:?} {step}");
+            seen[usize::from(settled.passed)] += 1;
+        }
+        assert!(seen.iter().all(|times| *times > 100), "{limit:?} {seen:?}");
+    }
+}
+
+/// A bundle whose cells are all in the table takes a way of its own; one that asks for a cell twice never does, and an ask
+/// for nothing changes nothing.
+#[test]
+fn a_bundle_comes_to_the_same_whether_or_not_its_cells_are_settled_where_they_are() {
+    let (here, copied) = (Cells::new(1000), Cells::new(1000));
+    let mut seen = [0, 0];
+    for step in 0..3_000_u64 {
+        let now = NOW + step * 37;
+        let one =
+            |at: u64| ask(usize::try_from((step + at * at) % 11).unwrap(), 7, (step * 5 + at) % 4);
+        let distinct = [one(0), one(1), one(2), one(3)];
+        let looks = CellAsk { cost: Cost::PEEK, ..distinct[3] };
+        let again = [distinct[0], distinct[1], distinct[2], distinct[3], looks];
+        let settled = here.spend_all_if(&distinct, Vec::new(), now, || step % 7 > 0);
+        let mut twice = copied.spend_all_if(&again, Vec::new(), now, || step % 7 > 0);
+        twice.outcomes.pop();
+        assert_eq!(settled, twice, "{step}");
+        seen[usize::from(settled.passed)] += 1;
+    }
+    assert!(seen.iter().all(|times| *times > 100), "{seen:?}");
 }

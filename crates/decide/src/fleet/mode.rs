@@ -24,7 +24,7 @@ pub struct Modes {
     fleet: AtomicU8,
     differs: AtomicBool,
     tenants: RwLock<HashMap<Arc<str>, Mode>>,
-    /// When somebody last went from shared limits to memory; 0: never.
+    /// When somebody last went from shared limits to memory or shadow; 0: never.
     left_redis: AtomicU64,
     /// When somebody last went the other way.
     joined_redis: AtomicU64,
@@ -104,7 +104,7 @@ impl Modes {
             .map(|id| (self.of(&id), tenants.get(&id).copied().unwrap_or(fleet)))
             .chain([(self.of_fleet(), fleet)])
             .collect();
-        if steps.contains(&(Mode::Redis, Mode::Memory)) {
+        if steps.iter().any(|(from, to)| *from == Mode::Redis && *to != Mode::Redis) {
             self.left_redis.store(now.0, Ordering::Relaxed);
         }
         if steps.contains(&(Mode::Memory, Mode::Redis)) {
@@ -113,7 +113,7 @@ impl Modes {
         self.set(fleet, tenants);
     }
 
-    /// When shared limits were last given up for memory, by anybody.
+    /// When shared limits were last given up for those of each node, by anybody.
     pub fn left_redis(&self) -> Option<Millis> {
         Some(self.left_redis.load(Ordering::Relaxed)).filter(|at| *at > 0).map(Millis)
     }
@@ -162,16 +162,16 @@ mod tests {
     }
 
     #[test]
-    fn the_direct_ways_between_memory_and_redis_are_remembered() {
+    fn every_way_out_of_redis_and_the_direct_way_into_it_are_remembered() {
         let modes = Modes::new(Mode::Memory);
         modes.change(Mode::Shadow, HashMap::new(), Millis(1));
         modes.change(Mode::Redis, HashMap::new(), Millis(1));
         assert_eq!(modes.joined_redis(), None);
         modes.change(Mode::Shadow, HashMap::new(), Millis(2));
         modes.change(Mode::Memory, HashMap::new(), Millis(3));
-        assert_eq!(modes.left_redis(), None);
+        assert_eq!(modes.left_redis(), Some(Millis(2)));
         modes.change(Mode::Memory, own(Mode::Redis), Millis(4));
-        assert_eq!((modes.left_redis(), modes.joined_redis()), (None, Some(Millis(4))));
+        assert_eq!((modes.left_redis(), modes.joined_redis()), (Some(Millis(2)), Some(Millis(4))));
         modes.change(Mode::Memory, HashMap::new(), Millis(5));
         assert_eq!(modes.left_redis(), Some(Millis(5)), "a tenant that is like the fleet again");
         modes.change(Mode::Redis, HashMap::new(), Millis(6));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{MissedTickBehavior, interval};
 use tollkeeper_core::Millis;
 
@@ -17,19 +17,31 @@ const PART: Duration = Duration::from_millis(50);
 
 /// Often enough that a node which has just started knows of the others before it might have to share with them.
 const MEMBERS: Duration = Duration::from_millis(500);
-/// A probe that was answered so soon closes the breaker.
-const IN_TIME_MS: u64 = 5;
-
 const LINKS: Duration = Duration::from_millis(100);
 
-/// Calls at once when a table is told as a whole.
-const TOLD_AT_ONCE: usize = 256;
+/// Calls at once of all nodes that no request waits for, some more where there are many nodes. With fewer Redis would have
+/// to wait for the nodes; with many more requests would have to wait behind them, for longer than they do.
+const AT_ONCE: usize = 96;
+const AT_ONCE_EACH_MIN: usize = 8;
+const AT_ONCE_EACH_MAX: usize = 32;
+
+/// Whoever heard a server no longer ago than this would still find it learning, had it lost its history since.
+const WHOLE_MS: u64 = 500;
 
 /// What a message to all nodes and their calls take, with room for a busy machine.
 const CALL_IN: Duration = Duration::from_millis(40);
 
 /// A shutdown gives leases back for so long; what remains is in the journal.
 const CLOSE: Duration = Duration::from_secs(3);
+
+/// What one server was told, and when it was heard.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taught {
+    /// The moment of its clock when it was last told everything, while it learns.
+    at: Option<Millis>,
+    /// The moment of ours when it last answered a probe.
+    heard: Millis,
+}
 
 // === impl Fleet ===
 
@@ -45,12 +57,27 @@ impl Fleet {
         let mut part = 0;
         loop {
             ticks.tick().await;
-            let errands = self.table.tick(part, PARTS, self.now());
+            self.look_through(part, PARTS).await;
             part = (part + 1) % PARTS;
-            for errand in errands {
-                self.dispatch(errand);
-            }
         }
+    }
+
+    /// Makes the calls that a part of the table needs, a few at a time. A cell whose turn has not come has no call under way
+    /// that requests for it would have to wait for.
+    async fn look_through(self: &Arc<Self>, part: usize, of: usize) {
+        let mut from = Some(part);
+        while let Some(shard) = from {
+            let (errands, next) = self.table.look(shard, of, self.at_once(), self.now());
+            let heard = self.run_all(errands).await;
+            // What was not heard is told when its turn comes again, and not at once. The other shards need not wait for it:
+            // it may be of a server that is away, and they of one that is not.
+            from = if heard { next } else { next.map(|shard| shard + of) };
+        }
+    }
+
+    fn at_once(&self) -> usize {
+        let nodes = usize::try_from(self.table.nodes()).unwrap_or(usize::MAX).max(1);
+        (AT_ONCE / nodes).clamp(AT_ONCE_EACH_MIN, AT_ONCE_EACH_MAX)
     }
 
     async fn count_members(self: &Arc<Self>) {
@@ -67,19 +94,18 @@ impl Fleet {
     async fn look_after_links(self: &Arc<Self>) {
         let mut ticks = interval(LINKS);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut taught = vec![None; self.origin.servers()];
+        let mut taught = vec![Taught::default(); self.origin.servers()];
         loop {
             ticks.tick().await;
-            taught.resize(self.origin.servers(), None);
+            taught.resize(self.origin.servers(), Taught::default());
             for (server, taught) in taught.iter_mut().enumerate() {
                 self.look_after_link(server, taught).await;
             }
         }
     }
 
-    /// A server that is away is asked whether it is back; one that lost its history is told ours. `taught` is the moment of
-    /// its clock when that was last done, while it learns.
-    async fn look_after_link(self: &Arc<Self>, server: usize, taught: &mut Option<Millis>) {
+    /// A server that is away is asked whether it is back; one that lost its history is told ours.
+    async fn look_after_link(self: &Arc<Self>, server: usize, taught: &mut Taught) {
         let connected = self.origin.is_connected(server);
         self.links.connected(server, connected, self.now());
         if !connected {
@@ -91,7 +117,7 @@ impl Fleet {
             return;
         };
         // A server that takes longer than a request may is as good as away for requests.
-        let in_time = self.now().since(began) <= IN_TIME_MS;
+        let in_time = self.patience.is_kept(self.now().since(began));
         let recovered = in_time && self.links.recovered(server);
         // Where nothing tells the moment, the next one that does is a later one.
         let (learning, began, at) = match history {
@@ -104,28 +130,39 @@ impl Fleet {
         // The probe looks at one part of the server; others may have lost their history alone.
         let learning = self.links.was_learning(server) || learning;
         // One that lost its history again while it learnt has lost what it was told as well.
-        let untold = learning && taught.is_none_or(|taught| began > taught);
-        if recovered || untold {
-            let errands = self.table.assert_all(|name, _| self.origin.server(name) == server);
-            self.run_all(errands).await;
+        let untold = learning && taught.at.is_none_or(|taught| began > taught);
+        // One that was out of sight may have lost it and learnt from the others since.
+        let missed = recovered && self.now().since(taught.heard) > WHOLE_MS;
+        if missed || untold {
+            self.table.assert_all(|name, _| self.origin.server(name) == server);
         }
-        *taught = if untold { Some(at) } else { taught.filter(|_| learning) };
+        taught.at = if untold { Some(at) } else { taught.at.filter(|_| learning) };
+        taught.heard = self.now();
     }
 
-    async fn run_all(self: &Arc<Self>, errands: Vec<Errand>) {
-        let mut under_way = JoinSet::new();
+    /// Says whether all were heard.
+    async fn run_all(self: &Arc<Self>, errands: Vec<Errand>) -> bool {
+        let (mut under_way, mut all_heard) = (JoinSet::new(), true);
+        let heard = |done: Option<Result<bool, JoinError>>| {
+            done.is_none_or(|done| done.is_ok_and(|heard| heard))
+        };
         for errand in errands {
-            if under_way.len() >= TOLD_AT_ONCE {
-                under_way.join_next().await;
+            if under_way.len() >= self.at_once() {
+                all_heard &= heard(under_way.join_next().await);
             }
             let fleet = Arc::clone(self);
             under_way.spawn(async move {
-                if let Some(next) = fleet.run(errand).await {
+                let done = fleet.run(errand).await;
+                if let Some(next) = done.next {
                     fleet.dispatch(next);
                 }
+                done.heard
             });
         }
-        while under_way.join_next().await.is_some() {}
+        while !under_way.is_empty() {
+            all_heard &= heard(under_way.join_next().await);
+        }
+        all_heard
     }
 
     /// News from another node.

@@ -40,8 +40,16 @@ impl<W> LeaseCell<W> {
         if let Some(asker) = self.waiters.iter_mut().find(|one| Some(one.id) == flight.waiter) {
             asker.rounds += 1;
         }
+        let sight = Sight { origin: taken.now, sent, heard };
+        // The origin's clock stepped back to before the window in hand: what it lent of that is not for now.
+        let early = !flight.ahead && self.is_before(taken);
+        let turned = early.then(|| Taken::elsewhere(&flight.take, taken.now));
+        let taken = turned.as_ref().unwrap_or(taken);
+        if flight.ahead && self.absorb_ahead(&flight, taken, sight, out) {
+            return;
+        }
         if flight.pays {
-            let of_before = self.before.is_some_and(|(win, _)| win == flight.take.win);
+            let of_before = self.before.as_ref().is_some_and(|before| before.0 == flight.take.win);
             self.owes_before &= !of_before;
             self.owes &= of_before || flight.take.win != self.win;
         }
@@ -51,20 +59,31 @@ impl<W> LeaseCell<W> {
             if taken.took && !flight.take.bundled {
                 self.serve_first(&flight, taken.now, heard, out);
             }
+            self.deal_ready(heard, out);
             return;
         }
-        let sight = Sight { origin: taken.now, sent, heard };
-        let same = taken.win == self.win;
+        let mut same = taken.win == self.win;
         // A need that nobody waits for was spent before it was taken.
         let spent = if taken.took && flight.waiter.is_none() { flight.take.need } else { 0 };
         if !same {
             if flight.take.win == self.win && taken.stand != Stand::WrongWindow {
                 self.acked.plain = self.acked.plain.max(flight.take.totals.plain + spent);
             }
+            if taken.win < self.win {
+                self.keep_for_later(sight);
+            }
             self.open_window(taken.win, heard);
+            // What was lent of it ahead is known.
+            same = self.adopted;
         }
         if taken.stand == Stand::WrongWindow {
+            // It tells the time and nothing of any counters: those that were heard stay, with all that was lent of them.
+            let known = self.seen.take().filter(|_| self.adopted);
             self.see(taken, sight);
+            if let Some(seen) = known {
+                self.seen = Some(Seen { sight, ..seen });
+            }
+            self.deal_ready(heard, out);
             self.drop_late(heard, out);
             return;
         }
@@ -109,7 +128,8 @@ impl<W> LeaseCell<W> {
         }
         self.totals.plain = theirs.plain + since;
         self.acked = theirs;
-        (self.adopted, self.strange) = (true, false);
+        (self.adopted, self.strange, self.doubts) = (true, false, false);
+        self.missed = false;
         // Granted by answers that never came: nobody here has spent any of it.
         let lost = self.totals.held().saturating_sub(expected + taken.lent);
         match self.limit.algorithm {
@@ -138,6 +158,10 @@ impl<W> LeaseCell<W> {
                 if self.totals.held() > taken.lent { self.lapse.min(lapse) } else { lapse }
             }
         };
+        self.plan_ahead();
+        if let Some(ahead) = &mut self.ahead {
+            ahead.set(sight);
+        }
     }
 
     /// Gives dated units their moments.
@@ -221,6 +245,21 @@ impl<W> LeaseCell<W> {
         }
     }
 
+    /// Deals what is in hand to those it is enough for, in order.
+    fn deal_ready(&mut self, now: Millis, out: &mut Dealing<W>) {
+        self.pass_time(now);
+        while let Some(front) = self.waiters.front() {
+            let (ask, cost) = (front.ask, front.ask.cost.get());
+            if cost == 0 || !self.covers(&ask.limit) || cost > self.ready() {
+                return;
+            }
+            let dealt = self.spend(&ask, now);
+            if let Some(waiter) = self.waiters.pop_front() {
+                out.push((waiter.tell, dealt));
+            }
+        }
+    }
+
     /// Nothing was learnt but the time: who has asked twice by now is refused.
     fn drop_late(&mut self, now: Millis, out: &mut Dealing<W>) {
         while self.waiters.front().is_some_and(|front| front.rounds >= ROUNDS_MAX) {
@@ -253,7 +292,10 @@ impl<W> LeaseCell<W> {
 
     /// There was no answer. Everybody who waits is refused: the call may have been heard.
     pub(super) fn miss(&mut self, now: Millis, out: &mut Dealing<W>) {
-        self.flight = None;
+        match self.flight.take() {
+            Some(flight) if flight.ahead => self.miss_ahead(now),
+            flight => self.missed |= flight.is_some(),
+        }
         while let Some(waiter) = self.waiters.pop_front() {
             let dealt = self.unheard(&waiter.ask, now);
             out.push((waiter.tell, dealt));

@@ -8,6 +8,7 @@ use tollkeeper_core::{
     Admission, Algorithm, Boot, Cost, Limit, Millis, Outcome, State, Take, Totals,
 };
 
+use super::ahead::{Ahead, NEVER};
 use super::pace::Pace;
 use super::sight::Sight;
 use super::{CellName, Dealt, LeaseAsk, Link, Stage, Units};
@@ -37,7 +38,7 @@ pub(super) struct LeaseCell<W> {
     /// Admitted without a lease, and waiting for a decision too.
     pub(super) pledged: u64,
     /// The terms of this node's share while the origin is away, and the moment it was last asked for.
-    pub(super) share_terms: Option<(Limit, Millis)>,
+    pub(super) share_terms: Option<Box<(Limit, Millis)>>,
     /// Counts leases: what was set aside in one that is over has been counted as spent.
     pub(super) lease: u64,
     /// From here on nothing is spent from the lease.
@@ -49,7 +50,7 @@ pub(super) struct LeaseCell<W> {
     pub(super) pace: Pace,
     pub(super) again_at: Millis,
     pub(super) refusals: u32,
-    pub(super) flight: Option<Flight>,
+    pub(super) flight: Option<Box<Flight>>,
     pub(super) waiters: VecDeque<Waiter<W>>,
     /// What is written of this lease in the journal: units below it may be spent.
     pub(super) ceiling: u64,
@@ -58,13 +59,24 @@ pub(super) struct LeaseCell<W> {
     /// The origin lost its history, and was not yet heard to know ours.
     pub(super) owes: bool,
     /// Where windows slide, what was done in the one before still counts: its start and our totals.
-    pub(super) before: Option<(u64, Totals)>,
+    pub(super) before: Option<Box<(u64, Totals)>>,
     /// That too was not yet told. It goes first.
     pub(super) owes_before: bool,
     /// The newest reading of the origin's clock when the cell was made.
     pub(super) born: Sight,
     /// The share of this node while the origin is away.
-    pub(super) share: Option<State>,
+    pub(super) share: Option<Box<State>>,
+    /// The lease of a fixed window's next window, and the moment to ask for it.
+    pub(super) ahead: Option<Box<Ahead>>,
+    pub(super) ahead_from: Millis,
+    /// Of a lease that is over, and held until it is known that the next window has begun.
+    pub(super) between: u64,
+    /// The lease of this window was asked for ahead and never heard of: the origin may have lent it.
+    pub(super) doubts: bool,
+    /// Was it heard of, and is none of it used by then, it goes back.
+    pub(super) unused_by: Millis,
+    /// A call was not answered, and none since: it may have lent something.
+    pub(super) missed: bool,
 }
 
 /// A copy of the origin's counters.
@@ -83,6 +95,8 @@ pub(super) struct Flight {
     pub(super) waiter: Option<u64>,
     /// It left after history was lost: who answers it knows ours.
     pub(super) pays: bool,
+    /// It is about the next window.
+    pub(super) ahead: bool,
 }
 
 #[derive(Debug)]
@@ -145,6 +159,12 @@ impl<W> LeaseCell<W> {
             owes_before: false,
             born,
             share: None,
+            ahead: None,
+            ahead_from: NEVER,
+            between: 0,
+            doubts: false,
+            unused_by: NEVER,
+            missed: false,
         }
     }
 
@@ -158,6 +178,9 @@ impl<W> LeaseCell<W> {
         if cost > 0 && self.waiters.is_empty() && self.covers(&ask.limit) && cost <= self.ready() {
             return First::Dealt(self.spend(ask, now));
         }
+        if let Some(dealt) = self.pay_in_both(ask, now) {
+            return First::Dealt(dealt);
+        }
         if link != Link::Up {
             return First::Dealt(self.without_origin(ask, link, nodes, now));
         }
@@ -170,12 +193,13 @@ impl<W> LeaseCell<W> {
         First::Wait
     }
 
-    /// Ends what time ends: a lease at its lapse, the wait of dated units.
+    /// Ends what time ends: a lease at its lapse, the wait of dated units and of the next window.
     pub(super) fn pass_time(&mut self, now: Millis) {
+        self.open_ahead(now);
         while self.dated.front().is_some_and(|(at, _)| *at <= now) {
             self.dated.pop_front();
         }
-        if now >= self.lapse && self.totals.held() > 0 {
+        if now >= self.lapse && self.totals.held() > self.between {
             self.end_lease();
         }
     }
@@ -187,6 +211,7 @@ impl<W> LeaseCell<W> {
         (self.aside, self.lease) = (0, self.lease + 1);
         match self.limit.algorithm {
             Algorithm::TokenBucket { .. } => self.totals.used += self.totals.held(),
+            _ if self.next_is_leased() => self.between = self.totals.held(),
             _ => self.totals.returned += self.totals.held(),
         }
         self.dated.clear();
@@ -195,13 +220,19 @@ impl<W> LeaseCell<W> {
     /// Gives back all that is held, with the next call.
     pub(super) fn hand_back(&mut self) {
         self.totals.returned += self.totals.held().saturating_sub(self.aside);
+        self.between = 0;
         self.dated.clear();
+    }
+
+    /// What was held between two windows goes back: whoever is told of this one may lend it again.
+    pub(super) fn end_between(&mut self) {
+        self.totals.returned += std::mem::take(&mut self.between);
     }
 
     /// What may be spent now.
     pub(super) fn ready(&self) -> u64 {
         let dated: u64 = self.dated.iter().map(|(_, units)| units).sum();
-        self.totals.held().saturating_sub(self.aside + dated)
+        self.totals.held().saturating_sub(self.aside + dated + self.between)
     }
 
     /// The decision on these was made: they are spent, or free again. What was set aside in a lease that is over by now
@@ -215,17 +246,23 @@ impl<W> LeaseCell<W> {
         } else if self.keeps_lease(units) {
             self.aside = self.aside.saturating_sub(units.units);
             self.totals.used += counted;
+        } else if let Some(ahead) = self.ahead.as_mut().filter(|ahead| units.is_of(ahead.lease)) {
+            ahead.aside = ahead.aside.saturating_sub(units.units);
+            ahead.totals.used += counted;
         }
     }
 
     /// Is the lease still the one that these were set aside in?
     pub(super) fn keeps_lease(&self, units: &Units) -> bool {
-        matches!(units.stage, Stage::Aside { lease } if lease == self.lease)
+        units.is_of(self.lease)
     }
 
     /// And may it still be spent from?
     pub(super) fn keeps(&self, units: &Units, now: Millis) -> bool {
-        self.keeps_lease(units) && now < self.lapse
+        let ahead = self.ahead.as_ref().filter(|ahead| units.is_of(ahead.lease));
+        let lapse = ahead.map(|ahead| ahead.lapse);
+        let lapse = lapse.or_else(|| self.keeps_lease(units).then_some(self.lapse));
+        lapse.is_some_and(|lapse| now < lapse)
     }
 
     /// A lease of a larger limit is not for an ask with a smaller one.
@@ -342,13 +379,13 @@ impl<W> LeaseCell<W> {
         Dealt { degraded: true, ..refusal(outcome, at) }
     }
 
-    /// A new window: totals begin again.
+    /// A new window that has surely begun: totals begin again, or with what was lent ahead.
     pub(super) fn open_window(&mut self, win: u64, now: Millis) {
         let width = width_of(&self.limit, now);
         self.pace.turn_to(win, width);
         let slides = matches!(self.limit.algorithm, Algorithm::SlidingWindow(_));
         let next = slides && win == self.win + width && self.totals != Totals::default();
-        self.before = next.then_some((self.win, self.totals));
+        self.before = next.then(|| Box::new((self.win, self.totals)));
         // What was not told of the window that is over must be told still.
         self.owes_before = next && (self.owes || self.untold() > 0);
         self.win = win;
@@ -357,13 +394,31 @@ impl<W> LeaseCell<W> {
         (self.aside, self.lease) = (0, self.lease + 1);
         (self.adopted, self.ceiling, self.last_lent) = (false, 0, 0);
         self.share = None;
+        (self.between, self.doubts, self.missed) = (0, false, false);
+        (self.ahead_from, self.unused_by) = (NEVER, NEVER);
+        if let Some(ahead) = self.ahead.take_if(|ahead| ahead.win <= win)
+            && ahead.win == win
+        {
+            self.install(*ahead, now);
+        }
+    }
+
+    /// Gives the memory of queues back that are empty: of a million cells hardly one has somebody waiting.
+    pub(super) fn rest(&mut self) {
+        if self.waiters.is_empty() {
+            self.waiters = VecDeque::new();
+        }
+        if self.dated.is_empty() {
+            self.dated = VecDeque::new();
+        }
     }
 
     /// May it be forgotten? Only when the origin knows all of it that still counts.
     pub(super) fn is_idle(&self, now: Millis) -> bool {
         let told = self.acked == self.totals || !self.counts_at(now);
         let asked = self.flight.is_some() || !self.waiters.is_empty();
-        let used = asked || self.pledged > 0 || self.totals.held() > 0;
+        let used = asked || self.pledged > 0 || self.totals.held() > 0 || self.ahead.is_some();
+        let told = told && !(self.doubts && self.counts_at(now));
         !used && !self.owes && !self.owes_before && told
     }
 
@@ -410,5 +465,15 @@ pub(super) fn width_of(limit: &Limit, now: Millis) -> u64 {
         Algorithm::SlidingWindow(width)
         | Algorithm::SlidingLog(width)
         | Algorithm::TokenBucket { width, .. } => width.millis(),
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_takes_less_than_half_a_kibibyte() {
+        assert!(size_of::<LeaseCell<()>>() <= 456);
     }
 }

@@ -2,13 +2,14 @@
 
 use tollkeeper_core::{Algorithm, Cost, Millis, Take, Totals};
 
-use super::cell::{Flight, LeaseCell, Sender};
+use super::cell::{Flight, LeaseCell, Sender, width_of};
 
 // === impl LeaseCell ===
 
 impl<W> LeaseCell<W> {
     /// The next call of this cell, for its first waiter if there is one.
     pub(super) fn depart(&mut self, sender: &Sender, now: Millis) -> Take {
+        self.open_ahead(now);
         let costs = self.waiters.iter().map(|waiter| waiter.ask.cost.get());
         let waiting = costs.fold(0, u64::saturating_add);
         let mut ask = waiting.max(self.demand());
@@ -34,6 +35,7 @@ impl<W> LeaseCell<W> {
             self.hand_back();
         }
         self.turn_fixed(sender, now);
+        self.end_between();
         let (need, bundled) = front.map_or((0, false), |(_, ask)| (ask.cost.get(), ask.bundled));
         if self.owes_before {
             // Nothing is granted while history is told; so this goes first.
@@ -42,7 +44,8 @@ impl<W> LeaseCell<W> {
         let limit = front.map_or(self.limit, |(_, ask)| ask.limit);
         let take = Take { need, ask, bundled, limit, ..self.said(sender) };
         let waiter = front.map(|(id, _)| id);
-        self.flight = Some(Flight { take, waiter, pays: self.owes && !self.strange });
+        let pays = self.owes && !self.strange;
+        self.flight = Some(Box::new(Flight { take, waiter, pays, ahead: false }));
         take
     }
 
@@ -59,7 +62,7 @@ impl<W> LeaseCell<W> {
         if matches!(self.limit.algorithm, Algorithm::FixedWindow(_)) {
             let sight = self.seen.as_ref().map_or(sender.sight, |seen| seen.sight);
             let start = self.limit.window_at(sight.at(now)).0.0;
-            if start > self.win {
+            if start > self.win && !self.awaits(start, now) {
                 self.open_window(start, now);
             }
         }
@@ -81,15 +84,16 @@ impl<W> LeaseCell<W> {
 
     /// A call that only tells, and asks for nothing.
     pub(super) fn report(&mut self, sender: &Sender) -> Take {
+        self.end_between();
         let mut take = self.said(sender);
         let mut pays = self.owes && !self.strange;
-        if let Some((win, totals)) = self.before.filter(|_| self.owes_before) {
+        if let Some((win, totals)) = self.before.as_deref().copied().filter(|_| self.owes_before) {
             (take.win, take.totals, pays) = (win, totals, true);
         } else if self.strange {
             // What cannot be told is taken; if that is refused it is told once the totals are known.
             take.need = self.totals.plain;
         }
-        self.flight = Some(Flight { take, waiter: None, pays });
+        self.flight = Some(Box::new(Flight { take, waiter: None, pays, ahead: false }));
         take
     }
 
@@ -113,6 +117,16 @@ impl<W> LeaseCell<W> {
         low && {
             let at = seen.sight.at(now);
             seen.state.probe(&self.limit, Cost::ONE, at).admitted()
-        }
+        } && !self.lasts(now)
+    }
+
+    /// Is there enough in hand until a fixed window ends, by all that is known of the node's use? Where a whole window of it
+    /// is known, enough for now will do: a lease of that size is often just enough.
+    fn lasts(&self, now: Millis) -> bool {
+        let Algorithm::FixedWindow(_) = self.limit.algorithm else { return false };
+        let (left, width) = (self.lapse.since(now), width_of(&self.limit, now));
+        let held = self.totals.held();
+        let soon = self.pace.in_50_ms(width).saturating_mul(2).max(1);
+        held > self.pace.until_end(left, width) || (self.pace.is_known() && held > soon)
     }
 }

@@ -16,6 +16,15 @@ pub struct Errand {
     pub detached: Option<u64>,
 }
 
+// === impl Errand ===
+
+impl Errand {
+    /// It asks for nothing, so nobody waits for it.
+    pub fn only_tells(&self) -> bool {
+        self.take.need == 0 && self.take.ask == 0
+    }
+}
+
 /// There was no answer. It may have been heard all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missed {

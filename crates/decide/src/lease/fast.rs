@@ -86,7 +86,7 @@ impl<W> LeaseCell<W> {
             Algorithm::FixedWindow(_) | Algorithm::SlidingWindow(_) => ask.limit.window_at(at).0.0,
             _ => return false,
         };
-        if start <= self.win {
+        if start <= self.win || self.awaits(start, now) {
             return false;
         }
         // A lease of a larger limit must not pass for one of this limit.

@@ -42,6 +42,10 @@ impl Units {
         matches!(self.stage, Stage::Aside { .. })
     }
 
+    pub(super) fn is_of(&self, number: u64) -> bool {
+        matches!(self.stage, Stage::Aside { lease } if lease == number)
+    }
+
     /// Does the decision make a difference to them?
     pub(super) fn is_open(&self) -> bool {
         matches!(self.stage, Stage::Aside { .. } | Stage::Pledged)

@@ -1,13 +1,34 @@
-//! A record that vanished alone, by eviction or by hand: what an answer tells of that, to a node that was in it.
+//! What the origin may have lost: a record that vanished alone, by eviction or by hand, and what an answer tells of that to a
+//! node that was in it; or everything.
 //! It costs no call: where nothing was heard of a cell before, nothing is missed.
 
-use tollkeeper_core::{Algorithm, Millis, Stand, State, Taken};
+use tollkeeper_core::{Algorithm, Millis, Stand, State, Taken, Totals};
 
 use super::cell::LeaseCell;
 
 // === impl LeaseCell ===
 
 impl<W> LeaseCell<W> {
+    /// The origin may know nothing of this cell: false where there is nothing to know.
+    pub(super) fn owe(&mut self) -> bool {
+        let told_something = self.totals != Totals::default()
+            || self.before.is_some()
+            || self.ahead.is_some()
+            || self.flight.is_some();
+        if !told_something {
+            return false;
+        }
+        (self.owes, self.owes_before) = (true, self.before.is_some());
+        if let Some(ahead) = &mut self.ahead {
+            ahead.owes = true;
+        }
+        // It may have been heard before the loss.
+        if let Some(flight) = &mut self.flight {
+            flight.pays = false;
+        }
+        true
+    }
+
     /// Is the record that answered another one than that which heard this node before? Whoever is telling its totals
     /// because of that was told already, and tells nobody.
     pub(super) fn lacks_record(&self, taken: &Taken, now: Millis) -> bool {

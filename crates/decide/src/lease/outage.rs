@@ -55,7 +55,7 @@ impl<W> LeaseCell<W> {
         };
         // One at least: an outage must not turn a small limit into a ban.
         let part = scaled(&ask.limit, (whole / nodes).max(u64::from(whole > 0)), nodes);
-        let state = self.share.take().unwrap_or_else(|| State::fresh(&part));
+        let state = self.share.take().map_or_else(|| State::fresh(&part), |share| *share);
         let (mut outcome, next) = if ask.bundled {
             // What waits for its decision is not free, and is spent with it.
             let waiting = Cost::new(self.pledged.saturating_add(ask.cost.get()));
@@ -66,8 +66,8 @@ impl<W> LeaseCell<W> {
         } else {
             state.spend(&part, ask.cost, at)
         };
-        self.share = Some(next);
-        self.share_terms = Some((part, at));
+        self.share = Some(Box::new(next));
+        self.share_terms = Some(Box::new((part, at)));
         if outcome.admission == Admission::Never && ask.cost.get() <= ask.limit.ceiling() {
             outcome.admission = Admission::NotUntil(outcome.reset.max(at + 1000));
         }
@@ -78,9 +78,11 @@ impl<W> LeaseCell<W> {
     /// What was pledged from the share is spent.
     pub(super) fn spend_share(&mut self, units: u64) {
         let cost = Cost::new(units).filter(|_| units > 0);
-        let (Some(cost), Some((part, at))) = (cost, self.share_terms) else { return };
+        let (Some(cost), Some((part, at))) = (cost, self.share_terms.as_deref().copied()) else {
+            return;
+        };
         if let Some(state) = self.share.take() {
-            self.share = Some(state.spend(&part, cost, at).1);
+            self.share = Some(Box::new(state.spend(&part, cost, at).1));
         }
     }
 
@@ -91,7 +93,7 @@ impl<W> LeaseCell<W> {
             ask.limit.algorithm,
             Algorithm::TokenBucket { .. } | Algorithm::SlidingLog(_)
         );
-        if windowed && start.0 > self.win {
+        if windowed && start.0 > self.win && !self.awaits(start.0, now) {
             let share = self.share.take();
             self.limit = ask.limit;
             self.open_window(start.0, now);

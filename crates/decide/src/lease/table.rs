@@ -8,10 +8,11 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tollkeeper_core::{Boot, Limit, Millis, Stand, Taken, Totals};
+use tollkeeper_core::{Boot, Millis, Stand, Taken};
 
 use super::absorb::Dealing;
 use super::cell::{First, LeaseCell, Sender, Waiter};
+use super::mark::Ceilings;
 use super::sight::Sight;
 use super::{CellName, Consistency, Dealt, Errand, LeaseAsk, Link, Missed, Near, Units};
 use crate::CellKey;
@@ -21,28 +22,12 @@ mod chores;
 mod detached;
 mod marks;
 
-const SHARDS: usize = 64;
+/// A shard is walked, and grows, while requests for its cells wait: a thousand cells take a fraction of a millisecond.
+const CELLS_PER_SHARD: usize = 1_000;
+const SHARDS_MIN: usize = 64;
 
 /// Cells that are looked at for one that can make room.
 const SAMPLE: usize = 8;
-
-/// What the journal keeps of a lease: below the ceiling units may have been spent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaseMark {
-    pub name: Arc<CellName>,
-    pub limit: Limit,
-    pub win: u64,
-    pub totals: Totals,
-    pub ceiling: u64,
-    /// By the node's clock. Later it must not be given back: a bucket's has been written off by then, and a
-    /// log's forgotten, so that it would be free twice.
-    pub lapse: Millis,
-}
-
-/// Where ceilings are written, before the units below them are spent.
-pub trait Ceilings: Send + Sync + 'static {
-    fn raise(&self, mark: LeaseMark);
-}
 
 pub struct LeaseTable<W> {
     shards: Box<[Mutex<Shard<W>>]>,
@@ -92,7 +77,8 @@ impl<W> Default for Turn<W> {
     }
 }
 
-type Shard<W> = HashMap<CellKey, LeaseCell<W>, BuildHasherDefault<Hashed>>;
+/// Boxed: a map that grows moves its entries while requests wait, and keeps as many places empty as it has full ones.
+type Shard<W> = HashMap<CellKey, Box<LeaseCell<W>>, BuildHasherDefault<Hashed>>;
 
 /// A cell's key is a keyed hash already.
 #[derive(Default)]
@@ -102,9 +88,10 @@ struct Hashed(u64);
 
 impl<W> LeaseTable<W> {
     pub fn new(cells_max: usize, boot: Boot) -> Self {
+        let shards = (cells_max / CELLS_PER_SHARD).max(SHARDS_MIN);
         Self {
-            shards: (0..SHARDS).map(|_| Mutex::new(Shard::default())).collect(),
-            room: (cells_max / SHARDS).max(1),
+            shards: (0..shards).map(|_| Mutex::new(Shard::default())).collect(),
+            room: (cells_max / shards).max(1),
             boot,
             seq: AtomicU64::new(1),
             waiter: AtomicU64::new(1),
@@ -155,7 +142,8 @@ impl<W> LeaseTable<W> {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
                 let born = lock(&self.sight).unwrap_or_else(|| Sight::guess(now));
-                entry.insert(LeaseCell::new(ask.key, Arc::new(name()), ask.limit, born))
+                let cell = LeaseCell::new(ask.key, Arc::new(name()), ask.limit, born);
+                entry.insert(Box::new(cell))
             }
         };
         if ask.consistency == Consistency::Fast {
@@ -166,8 +154,16 @@ impl<W> LeaseTable<W> {
             First::Dealt(dealt) => {
                 self.counters.near.fetch_add(1, Ordering::Relaxed);
                 self.mark(cell);
-                let low = dealt.units.is_some() && link == Link::Up && cell.runs_low(now);
-                Near::Dealt(dealt, low.then(|| self.send(cell, now)))
+                if link != Link::Up {
+                    return Near::Dealt(dealt, None);
+                }
+                let low = dealt.units.is_some() && cell.runs_low(now);
+                let errand = if low {
+                    Some(self.send(cell, now))
+                } else {
+                    cell.wants_ahead(now).then(|| self.send_ahead(cell, now))
+                };
+                Near::Dealt(dealt, errand)
             }
             First::Wait => {
                 self.counters.waited.fetch_add(1, Ordering::Relaxed);
@@ -209,7 +205,7 @@ impl<W> LeaseTable<W> {
         }
         let mut shard = lock(self.shard(errand.key));
         let Some(cell) = shard.get_mut(&errand.key) else { return turn };
-        let ours = cell.flight.is_some_and(|flight| flight.take.seq == errand.take.seq);
+        let ours = cell.flight.as_ref().is_some_and(|flight| flight.take.seq == errand.take.seq);
         if !ours {
             return turn;
         }
@@ -223,7 +219,10 @@ impl<W> LeaseTable<W> {
         }
         match answer {
             // What is not in the journal cannot be given back by the next process.
-            Ok(taken) if taken.lent > 0 => self.note(cell),
+            Ok(taken) if taken.lent > 0 && taken.win == cell.win => {
+                self.note(cell);
+                self.note_ahead(cell);
+            }
             _ => self.mark(cell),
         }
         if answer.is_ok() && !turn.learning && !cell.waiters.is_empty() {
@@ -233,8 +232,11 @@ impl<W> LeaseTable<W> {
         {
             // What was spent while the call was under way, or in a window that its answer ended.
             turn.next = Some(self.tell(cell));
+        } else if answer.is_ok_and(|taken| taken.stand != Stand::WrongWindow) && !cell.owes {
+            turn.next = self.tell_ahead(cell, heard);
         }
         turn.dealt = dealing;
+        cell.rest();
         turn
     }
 
@@ -244,6 +246,7 @@ impl<W> LeaseTable<W> {
         let cell = shard.get_mut(&key)?;
         let at = cell.waiters.iter().position(|one| one.id == waiter)?;
         let gone = cell.waiters.remove(at)?;
+        cell.rest();
         Some(cell.unheard(&gone.ask, now))
     }
 
@@ -251,11 +254,11 @@ impl<W> LeaseTable<W> {
     /// aside in a lease that is over by now.
     pub fn settle(&self, all: &[Units], now: Millis) -> bool {
         let mut order: SmallVec<[usize; 4]> = SmallVec::new();
-        order.extend(all.iter().filter(|units| units.is_open()).map(|units| place_of(units.key)));
+        order.extend(all.iter().filter(|units| units.is_open()).map(|units| self.place(units.key)));
         order.sort_unstable();
         order.dedup();
         let mut held: SmallVec<[_; 4]> = order.iter().map(|at| lock(&self.shards[*at])).collect();
-        let place = |key| order.binary_search(&place_of(key)).unwrap_or(0);
+        let place = |key| order.binary_search(&self.place(key)).unwrap_or(0);
         let whole = all.iter().filter(|units| units.is_aside()).all(|units| {
             held[place(units.key)].get(&units.key).is_some_and(|cell| cell.keeps(units, now))
         });
@@ -317,12 +320,27 @@ impl<W> LeaseTable<W> {
 
     fn send(&self, cell: &mut LeaseCell<W>, now: Millis) -> Errand {
         let take = cell.depart(&self.sender(now), now);
+        self.note_ask(cell, &take);
         Errand { key: cell.key, name: Arc::clone(&cell.name), take, detached: None }
     }
 
     fn tell(&self, cell: &mut LeaseCell<W>) -> Errand {
         let take = cell.report(&self.sender(Millis(0)));
         Errand { key: cell.key, name: Arc::clone(&cell.name), take, detached: None }
+    }
+
+    fn send_ahead(&self, cell: &mut LeaseCell<W>, now: Millis) -> Errand {
+        let take = cell.depart_ahead(&self.sender(now));
+        self.note_ask_ahead(cell);
+        Errand { key: cell.key, name: Arc::clone(&cell.name), take, detached: None }
+    }
+
+    /// What the origin must still be told of the next window's lease.
+    fn tell_ahead(&self, cell: &mut LeaseCell<W>, now: Millis) -> Option<Errand> {
+        let at = cell.origin_time(now);
+        cell.ahead.as_ref().filter(|ahead| ahead.is_untold(at))?;
+        let take = cell.report_ahead(&self.sender(Millis(0)))?;
+        Some(Errand { key: cell.key, name: Arc::clone(&cell.name), take, detached: None })
     }
 
     fn sender(&self, now: Millis) -> Sender {
@@ -335,13 +353,13 @@ impl<W> LeaseTable<W> {
     }
 
     fn shard(&self, key: CellKey) -> &Mutex<Shard<W>> {
-        &self.shards[place_of(key)]
+        &self.shards[self.place(key)]
     }
-}
 
-#[allow(clippy::cast_possible_truncation, reason = "a remainder below 64")]
-fn place_of(key: CellKey) -> usize {
-    (key.subject % SHARDS as u64) as usize
+    #[allow(clippy::cast_possible_truncation, reason = "a remainder below the number of shards")]
+    fn place(&self, key: CellKey) -> usize {
+        (key.subject % self.shards.len() as u64) as usize
+    }
 }
 
 /// Forgets one idle cell of a few that are looked at.

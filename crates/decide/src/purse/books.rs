@@ -137,10 +137,11 @@ impl Books {
         self: Arc<Self>,
         key_id: Arc<str>,
         spent: u64,
+        now: Millis,
     ) -> Result<(), OriginError> {
         self.bank.report(&key_id, self.boot, spent).await?;
         if let Some(pocket) = self.shard(&key_id).get_mut(&key_id) {
-            pocket.told(spent);
+            pocket.told(spent, now);
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 use tollkeeper_core::Millis;
 
 use super::Taken;
-use crate::ports::{CreditLease, OriginError};
+use crate::ports::{CreditLease, LEASE_LIFE_MS, OriginError};
 
 /// How long "there is no more than this" is believed without asking again.
 pub(super) const EMPTY_MS: u64 = 1_000;
@@ -26,6 +26,8 @@ pub(super) struct Pocket {
     unlimited: bool,
     /// When the bank last answered. `None`: nothing that is known here can be relied on.
     asked_at: Option<Millis>,
+    /// When the last message that the bank took in was sent: the lease may be spent from for a while after that.
+    heard_at: Millis,
     used_at: Millis,
     /// What the bank was last told of.
     reported: u64,
@@ -54,6 +56,7 @@ impl Pocket {
             closing: false,
             unlimited: false,
             asked_at: None,
+            heard_at: now,
             used_at: now,
             reported: 0,
             failures: 0,
@@ -69,7 +72,9 @@ impl Pocket {
         let could = self.free().saturating_add(self.lease.left);
         match (self.unlimited, lately) {
             (true, true) => Standing::Unlimited,
-            (false, _) if cost <= self.free() => Standing::Enough,
+            (false, _) if cost == 0 || cost <= self.free() && !self.is_silent(now) => {
+                Standing::Enough
+            }
             (false, true) if cost > could => Standing::Short,
             _ => Standing::Unknown,
         }
@@ -106,6 +111,7 @@ impl Pocket {
     pub(super) fn learn(&mut self, told: u64, answer: Option<CreditLease>, now: Millis) {
         self.unlimited = answer.is_none();
         self.asked_at = self.asked_at.max(Some(now));
+        self.heard_at = self.heard_at.max(now);
         self.reported = self.reported.max(told);
         let Some(lease) = answer else { return };
         self.lease.granted = self.lease.granted.max(lease.granted);
@@ -148,8 +154,17 @@ impl Pocket {
         self.lease.granted == self.lease.spent && self.lease.left == 0
     }
 
-    pub(super) fn told(&mut self, spent: u64) {
+    /// A report that was sent at `at` arrived. After too long a silence it prolongs nothing: the bank may count the lease
+    /// as lost, which only its answer to the next ask tells.
+    pub(super) fn told(&mut self, spent: u64, at: Millis) {
         self.reported = self.reported.max(spent);
+        if !self.is_silent(at) {
+            self.heard_at = self.heard_at.max(at);
+        }
+    }
+
+    fn is_silent(&self, now: Millis) -> bool {
+        now.since(self.heard_at) >= LEASE_LIFE_MS
     }
 
     pub(super) fn touch(&mut self, now: Millis) {

@@ -19,7 +19,7 @@ pub struct VerifyAsk<'a> {
     pub told: Told<'a>,
     /// Only keys of these projects count; empty: all.
     pub projects: SmallVec<[&'a str; 1]>,
-    pub limits: SmallVec<[AskedLimit<'a>; 2]>,
+    pub limits: Vec<AskedLimit<'a>>,
     /// What limits are charged that the request does not name: stored ones, quotas and those of rules.
     pub cost: Cost,
     pub credits: u64,

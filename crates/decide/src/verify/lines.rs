@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tollkeeper_core::{Cost, Limit, Millis, Outcome, Sharing, Throttle, Written};
+use tollkeeper_core::{Cost, Limit, Millis, Outcome, Throttle, Written};
 
-use super::made::{Source, VerifiedLimit};
+use super::made::VerifiedLimit;
 use super::subject::Subject;
 use super::{AskedLimit, VerifyAsk};
 use crate::WarmError;
 use crate::cells::CellAsk;
-use crate::counts::LimitCount;
-use crate::lease::Scope;
+use crate::limit_terms::{LimitTerms, Source};
 use crate::loaded_key::LoadedLimit;
 use crate::sharing::Routed;
 
@@ -19,25 +18,13 @@ use crate::sharing::Routed;
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) ask: CellAsk,
-    pub(super) id: Arc<str>,
-    pub(super) name: Arc<str>,
-    /// What it is called within its scope.
-    pub(super) identifier: Identifier,
-    pub(super) auto_apply: bool,
-    pub(super) sharing: Sharing,
-    pub(super) scope: Arc<Scope>,
-    pub(super) source: Source,
-    pub(super) throttle: Option<Throttle>,
+    pub(super) terms: Arc<LimitTerms>,
+    /// What it is called within its scope. Rules count by what their scopes say; everything else by its name.
+    pub(super) identifier: Option<Arc<str>>,
+    /// Boxed: few rules throttle, and every line is moved a few times.
+    pub(super) throttle: Option<Box<Throttle>>,
     /// Where it is shown otherwise than it is counted.
     pub(super) written: Option<Written>,
-    pub(super) count: Option<Arc<LimitCount>>,
-}
-
-/// Rules count by what their scopes say; everything else by its name, for one owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Identifier {
-    Name,
-    OfRule,
 }
 
 /// One in place, as most requests have: what may wait carries its room along.
@@ -80,43 +67,38 @@ impl Line {
         let (limit, namespace) = (loaded.stored.limit, loaded.owner);
         Self {
             ask: CellAsk { key: loaded.cell, namespace, limit, cost },
-            id: Arc::clone(&loaded.stored.id),
-            name: Arc::clone(&loaded.stored.name),
-            identifier: Identifier::Name,
-            auto_apply: loaded.stored.auto_apply,
-            sharing: loaded.stored.sharing,
-            scope: Arc::clone(&loaded.scope),
-            source: if loaded.of_identity { Source::Identity } else { Source::Key },
+            terms: Arc::clone(&loaded.terms),
+            identifier: None,
             throttle: None,
             written: None,
-            count: loaded.count.clone(),
         }
     }
 
     fn ad_hoc(subject: &Subject<'_>, asked: &AskedLimit<'_>, limit: Limit) -> Self {
         let tag = subject.owner;
         let key = tag.cell(asked.name, &limit);
-        Self {
-            ask: CellAsk { key, namespace: tag.tag, limit, cost: asked.cost },
+        let terms = LimitTerms {
             id: Arc::default(),
             name: asked.name.into(),
-            identifier: Identifier::Name,
             auto_apply: false,
+            source: Source::AdHoc,
+            count: None,
             sharing: asked.sharing,
             scope: Arc::clone(&tag.scope),
-            source: Source::AdHoc,
+        };
+        Self {
+            ask: CellAsk { key, namespace: tag.tag, limit, cost: asked.cost },
+            terms: Arc::new(terms),
+            identifier: None,
             throttle: None,
             written: None,
-            count: None,
         }
     }
 
     pub(super) fn routed(&self) -> Routed<'_> {
-        let identifier = match (self.identifier, &self.source) {
-            (Identifier::OfRule, Source::Rule(of)) => &*of.identifier,
-            _ => &*self.name,
-        };
-        Routed { cell: self.ask, sharing: self.sharing, scope: &self.scope, identifier }
+        let LimitTerms { name, sharing, scope, .. } = &*self.terms;
+        let identifier = self.identifier.as_deref().unwrap_or(name);
+        Routed { cell: self.ask, sharing: *sharing, scope, identifier }
     }
 
     /// What its outcome means, and how long the request has to wait for it.
@@ -127,7 +109,7 @@ impl Line {
         at: Millis,
         dry: bool,
     ) -> (VerifiedLimit, u64) {
-        let Self { ask, id, name, auto_apply, source, throttle, written, count, .. } = self;
+        let Self { ask, terms, identifier, throttle, written } = self;
         let (outcome, delay_ms) = match throttle {
             // Who only looks is told what it would have to wait, as if it had spent.
             Some(throttle) if dry && outcome.admitted() => {
@@ -140,17 +122,6 @@ impl Line {
         // Who only looks waits for nothing.
         let delay_ms = if ask.cost == Cost::PEEK { 0 } else { delay_ms };
         let limit = ask.limit;
-        let line = VerifiedLimit {
-            id,
-            name,
-            limit,
-            written,
-            auto_apply,
-            outcome,
-            degraded,
-            source,
-            count,
-        };
-        (line, delay_ms)
+        (VerifiedLimit { terms, identifier, limit, written, outcome, degraded }, delay_ms)
     }
 }

@@ -66,12 +66,12 @@ impl Decider {
         Ok(Lot { lines, returned, shared, compared, reserve })
     }
 
-    /// Spends from all of them, on one more condition, or from none.
+    /// Spends from all of them, on one more condition if there is one, or from none.
     pub(super) fn settle_lot(
         &self,
         lot: Lot,
         now: Millis,
-        condition: impl FnOnce() -> bool,
+        condition: Option<impl FnOnce() -> bool>,
     ) -> (Lines, Joint) {
         let Lot { lines, returned, shared, compared, reserve } = lot;
         let mut asks: SmallVec<[CellAsk; 1]> = lines.iter().map(|line| line.ask).collect();

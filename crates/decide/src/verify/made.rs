@@ -5,7 +5,9 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tollkeeper_core::{IdentityRecord, Limit, Millis, Outcome, Rule, Unmet, Verdict, Written};
 
+use super::{Purpose, VerifyAsk};
 use crate::counts::LimitCount;
+use crate::limit_terms::{LimitTerms, Source};
 use crate::loaded_key::{LoadedIdentity, LoadedKey};
 use crate::purse::Taken;
 
@@ -21,8 +23,11 @@ pub struct Verified {
     pub credits: Option<Taken>,
     /// What was really spent of them.
     pub credits_spent: u64,
-    /// The rule that decided: it blocks, was exceeded, or makes the request wait.
+    /// The rule that decided: it blocks, has the limit that is [in the way](Verified::in_the_way), or makes the request
+    /// wait.
     pub rule: Option<Arc<Rule>>,
+    /// What the `allow` or `block` rule counts that ended the walk over the rules.
+    pub ended_by: Option<Arc<LimitCount>>,
     /// The pattern that the path matched, of the first rule that has one.
     pub endpoint: Option<Arc<str>>,
     /// Allowed, but only after so long.
@@ -37,39 +42,15 @@ pub struct Verified {
 
 #[derive(Debug)]
 pub struct VerifiedLimit {
-    pub id: Arc<str>,
-    pub name: Arc<str>,
+    pub terms: Arc<LimitTerms>,
+    /// Which of a rule's counters it is, by what its scopes say; others count by their name.
+    pub identifier: Option<Arc<str>>,
     /// As it was counted.
     pub limit: Limit,
     /// As its rule writes it, where that is something else.
     pub written: Option<Written>,
-    pub auto_apply: bool,
     pub outcome: Outcome,
     pub degraded: bool,
-    pub source: Source,
-    pub count: Option<Arc<LimitCount>>,
-}
-
-/// Where a limit comes from.
-#[derive(Debug)]
-pub enum Source {
-    Key,
-    Identity,
-    /// The request's own.
-    AdHoc,
-    /// An identity's own, where no rule of its tier has one of that window.
-    Quota,
-    Rule(Box<OfRule>),
-}
-
-#[derive(Debug)]
-pub struct OfRule {
-    pub rule: Arc<Rule>,
-    /// Its scopes as one text.
-    pub scope: Arc<str>,
-    pub identifier: Arc<str>,
-    /// Only watches: it never refuses.
-    pub shadow: bool,
 }
 
 /// Why a rule counts for a request, or does not.
@@ -82,7 +63,8 @@ pub struct Reason {
 // === impl Verified ===
 
 impl Verified {
-    pub(super) fn refused(verdict: Verdict) -> Self {
+    /// Nothing but a verdict, which limits and credits may still change.
+    pub(super) fn of(ask: &VerifyAsk<'_>, verdict: Verdict) -> Self {
         Self {
             verdict,
             key: None,
@@ -91,25 +73,35 @@ impl Verified {
             credits: None,
             credits_spent: 0,
             rule: None,
+            ended_by: None,
             endpoint: None,
             delay_ms: 0,
             reasons: Vec::new(),
-            bytes: 0,
-            dry: false,
+            bytes: ask.bytes,
+            dry: ask.purpose != Purpose::Spend,
         }
     }
 
-    /// Takes a limit in, and with it the first rule that was exceeded, or else the one that makes it wait longest.
+    /// Takes a limit in, and with it the rule that makes the request wait longest.
     pub(super) fn weigh(&mut self, line: VerifiedLimit, delay_ms: u64) {
-        let denies = line.denies() && self.rule.is_none();
-        let delays = self.passed() && delay_ms > self.delay_ms;
-        if let Some(rule) = line.rule().filter(|_| (denies && !self.passed()) || delays) {
-            self.rule = Some(Arc::clone(rule));
-        }
-        if delays {
+        if self.passed() && delay_ms > self.delay_ms {
+            self.rule = line.rule().cloned();
             self.delay_ms = delay_ms;
         }
         self.limits.push(line);
+    }
+
+    /// Once all limits are in: whose limit denies, so that rule, text and time to wait speak of one and the same.
+    pub(super) fn blame(&mut self) {
+        if !self.passed() {
+            self.rule = self.in_the_way().and_then(VerifiedLimit::rule).cloned();
+        }
+    }
+
+    /// Of the limits that deny, the one that does so longest; of equals the first.
+    pub fn in_the_way(&self) -> Option<&VerifiedLimit> {
+        let denying = self.limits.iter().filter(|one| one.denies());
+        denying.min_by_key(|one| one.outcome.tightness())
     }
 
     pub fn passed(&self) -> bool {
@@ -155,11 +147,19 @@ impl VerifiedLimit {
     }
 
     pub fn is_shadow(&self) -> bool {
-        matches!(&self.source, Source::Rule(of) if of.shadow)
+        matches!(&self.terms.source, Source::Rule(of) if of.shadow)
+    }
+
+    /// What the whole rule counts, where that is not what this limit counts.
+    pub fn whole_rule(&self) -> Option<&LimitCount> {
+        match &self.terms.source {
+            Source::Rule(of) => of.count.as_deref(),
+            _ => None,
+        }
     }
 
     pub fn rule(&self) -> Option<&Arc<Rule>> {
-        match &self.source {
+        match &self.terms.source {
             Source::Rule(of) => Some(&of.rule),
             _ => None,
         }

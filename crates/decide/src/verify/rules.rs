@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use tollkeeper_core::{
-    Action, Algorithm, Facts, IdentityQuota, Limit, MET_LIMITS_MAX, Matched, Quota, Rule,
-    RuleScope, Sharing, Throttle, Width, Window, Written, identifier,
+    Action, Algorithm, Facts, IdentityQuota, Limit, MET_LIMITS_MAX, Quota, Rule, RuleScope,
+    Sharing, Throttle, Width, Window, Written, identifier,
 };
 
-use super::lines::{Identifier, Line, Lines};
-use super::made::{OfRule, Reason, Source};
+use super::lines::{Line, Lines};
+use super::made::Reason;
 use super::subject::Subject;
 use super::{Purpose, VerifyAsk, WaitingRoom};
 use crate::cells::CellAsk;
+use crate::counts::LimitCount;
+use crate::limit_terms::{LimitTerms, Source};
 use crate::loaded_key::owner;
-use crate::rule_books::{RuleBook, RuleCell, RulePage, Terms};
+use crate::rule_books::{Amount, RuleBook, RuleCell, RulePage};
 use crate::{CellHasher, WarmError};
 
 /// What rules and quotas add to a request.
@@ -23,6 +25,8 @@ pub(super) struct Ruled {
     /// Counted apart from the rest, so that they can refuse nothing.
     pub(super) watching: Vec<Line>,
     pub(super) blocked_by: Option<Arc<Rule>>,
+    /// What the `allow` or `block` that ended the walk counts.
+    pub(super) ended_by: Option<Arc<LimitCount>>,
     /// The first pattern that the path matched.
     pub(super) endpoint: Option<Arc<str>>,
     pub(super) reasons: Vec<Reason>,
@@ -33,6 +37,10 @@ const SECOND_MS: u64 = 1_000;
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 86_400_000;
+
+/// Room for the rules and the identifier that a request usually meets; more of them grow.
+const MATCHED_USUALLY: usize = 8;
+const IDENTIFIER_BYTES: usize = 128;
 
 pub(super) fn rule(
     book: Option<&RuleBook>,
@@ -47,18 +55,30 @@ pub(super) fn rule(
         if ask.purpose == Purpose::Explain {
             ruled.reasons = reasons(book, &facts);
         }
-        let mut matched = Vec::new();
+        let mut matched = Vec::with_capacity(MATCHED_USUALLY);
         book.set.walk(&facts, &mut matched);
+        let mut text = String::with_capacity(IDENTIFIER_BYTES);
         for one in &matched {
             if ruled.endpoint.is_none() {
                 ruled.endpoint = book.page(one.place).endpoint(one).cloned();
             }
             match one.rule.action {
-                Action::Block => ruled.blocked_by = Some(Arc::clone(one.rule)),
-                Action::Allow => {}
-                _ => ruled.add(book.page(one.place), one, &facts, ask, &mut own),
+                Action::Block | Action::Allow => {
+                    ruled.ended_by.clone_from(&book.page(one.place).count);
+                    let blocks = one.rule.action == Action::Block;
+                    ruled.blocked_by = blocks.then(|| Arc::clone(one.rule));
+                }
+                _ => {
+                    text.clear();
+                    identifier(one, &facts, &mut text);
+                    ruled.add(book.page(one.place), one.rule, &text, ask, &mut own);
+                }
             }
             if ruled.lines.len() + ruled.watching.len() > MET_LIMITS_MAX {
+                // Whoever wants to know which rules they are is told, and nothing is spent.
+                if ask.purpose == Purpose::Explain {
+                    break;
+                }
                 return Err(WarmError::TooManyLimits { most: MET_LIMITS_MAX });
             }
         }
@@ -78,25 +98,16 @@ impl Ruled {
     fn add(
         &mut self,
         page: &RulePage,
-        matched: &Matched<'_>,
-        facts: &Facts<'_>,
+        rule: &Rule,
+        identifier: &str,
         ask: &VerifyAsk<'_>,
         own: &mut Own,
     ) {
-        let mut text = String::new();
-        identifier(matched, facts, &mut text);
-        let text: Arc<str> = text.into();
-        let shadow = matched.rule.action == Action::LogOnly;
+        let identifier: Arc<str> = identifier.into();
         for cell in &page.cells {
-            let terms = own.terms_of(matched.rule, cell.terms);
-            let of_rule = OfRule {
-                rule: Arc::clone(matched.rule),
-                scope: Arc::clone(&page.scope),
-                identifier: Arc::clone(&text),
-                shadow,
-            };
-            let line = line_of(cell, terms, of_rule, ask);
-            if shadow {
+            let amount = own.amount_of(rule, cell.amount);
+            let line = line_of(cell, amount, rule.action, Arc::clone(&identifier), ask);
+            if rule.action == Action::LogOnly {
                 self.watching.push(line);
             } else {
                 self.lines.push(line);
@@ -118,26 +129,31 @@ impl Ruled {
         for (name, limit) in own.left() {
             let ask =
                 CellAsk { key: tag.cell(name, &limit), namespace: tag.tag, limit, cost: ask.cost };
-            self.lines.push(Line {
-                ask,
+            let terms = LimitTerms {
                 id: Arc::default(),
                 name: name.into(),
-                identifier: Identifier::Name,
                 auto_apply: true,
+                source: Source::Quota,
+                count: None,
                 sharing: Sharing::default(),
                 scope: Arc::clone(&tag.scope),
-                source: Source::Quota,
-                throttle: None,
-                written: None,
-                count: None,
-            });
+            };
+            let terms = Arc::new(terms);
+            let line = Line { ask, terms, identifier: None, throttle: None, written: None };
+            self.lines.push(line);
         }
     }
 }
 
-fn line_of(cell: &RuleCell, terms: Terms, of: OfRule, ask: &VerifyAsk<'_>) -> Line {
-    let Terms { limit, written } = terms;
-    let throttle = match of.rule.action {
+fn line_of(
+    cell: &RuleCell,
+    amount: Amount,
+    action: Action,
+    identifier: Arc<str>,
+    ask: &VerifyAsk<'_>,
+) -> Line {
+    let Amount { limit, written } = amount;
+    let throttle = match action {
         Action::Throttle { max_delay_ms } => {
             // Who has nowhere to wait passes at once or is refused, and then is not counted.
             let waits = ask.waiting.is_none_or(WaitingRoom::has_place);
@@ -146,19 +162,13 @@ fn line_of(cell: &RuleCell, terms: Terms, of: OfRule, ask: &VerifyAsk<'_>) -> Li
         _ => None,
     };
     let limit = throttle.map_or(limit, |throttle| throttle.enlarged());
-    let key = cell.tag.cell(&of.identifier, &limit);
+    let key = cell.tag.cell(&identifier, &limit);
     Line {
         ask: CellAsk { key, namespace: cell.tag.tag, limit, cost: ask.cost },
-        id: Arc::default(),
-        name: Arc::clone(&cell.name),
-        identifier: Identifier::OfRule,
-        auto_apply: true,
-        sharing: of.rule.sharing,
-        scope: Arc::clone(&cell.tag.scope),
-        source: Source::Rule(Box::new(of)),
-        throttle,
+        terms: Arc::clone(&cell.terms),
+        identifier: Some(identifier),
+        throttle: throttle.map(Box::new),
         written,
-        count: Some(Arc::clone(&cell.count)),
     }
 }
 
@@ -192,22 +202,22 @@ impl Own {
     /// The limit of a rule of a tier under the identity's own quota, if it has one of that window. That is all there is of
     /// the quota where the rule counts by user; where it counts otherwise, or only watches, the quota is one budget of
     /// the owner all the same.
-    fn terms_of(&mut self, rule: &Rule, terms: Terms) -> Terms {
+    fn amount_of(&mut self, rule: &Rule, amount: Amount) -> Amount {
         if rule.tiers.is_empty() {
-            return terms;
+            return amount;
         }
-        let mut instead = terms;
-        let width = terms.width_ms();
+        let mut instead = amount;
+        let width = amount.width_ms();
         let own = self.each();
         let place = own.iter().position(|(_, window, _)| Some(*window) == width);
         let given = place.and_then(|place| Some((place, own[place].0.and_then(Quota::new)?)));
         if let Some((place, quota)) = given {
             let by_user = rule.scope.as_slice() == [RuleScope::User];
             self.counted[place] |= by_user && rule.action != Action::LogOnly;
-            instead = terms.under(quota);
+            instead = amount.under(quota);
         }
         match (instead.limit.algorithm, self.quota.burst.and_then(Quota::new)) {
-            (Algorithm::TokenBucket { width, .. }, Some(burst)) => Terms {
+            (Algorithm::TokenBucket { width, .. }, Some(burst)) => Amount {
                 limit: Limit::token_bucket(instead.limit.quota, width, Some(burst)),
                 ..instead
             },
@@ -237,9 +247,9 @@ impl Own {
     }
 }
 
-// === impl Terms ===
+// === impl Amount ===
 
-impl Terms {
+impl Amount {
     /// The same under another quota. A log that would grow too long is counted by its nearest kin, as an override's is;
     /// a bucket's own rate of refill stays, and so does a burst, unless it was the quota and follows it.
     fn under(self, quota: Quota) -> Self {

@@ -6,6 +6,7 @@
     reason = "figures and failing seeds are for people to read"
 )]
 
+mod ahead;
 mod crowded;
 mod figures;
 mod rules;

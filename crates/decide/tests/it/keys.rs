@@ -149,7 +149,7 @@ pub(crate) fn importer() -> Arc<RootKey> {
 pub(crate) fn limits_of(verified: &Verified) -> Vec<(&str, u64, u64, bool)> {
     let one = verified.limits.iter().map(|one| {
         let outcome = &one.outcome;
-        (&*one.name, outcome.limit, outcome.remaining, outcome.admitted())
+        (&*one.terms.name, outcome.limit, outcome.remaining, outcome.admitted())
     });
     let mut limits: Vec<_> = one.collect();
     limits.sort_unstable();
@@ -180,7 +180,7 @@ impl Node {
 
     pub(crate) async fn verify(&self, ask: &VerifyAsk<'_>) -> Verified {
         let warm = self.warm(ask).await.unwrap();
-        self.decider.verify(warm, NOW).open()
+        *self.decider.verify(warm, NOW).open()
     }
 
     /// In hand and at the bank.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 use tollkeeper_core::{IdentityRecord, KeyRecord, Millis, Override, Permissions, Quota, Width};
 use tollkeeper_decide::{
-    CellKey, Directory, KeyHash, KeyHashes, Loading, NamespaceRecord, OriginError, ParkedCell,
+    CellKey, Directory, Due, KeyHash, KeyHashes, Loading, NamespaceRecord, OriginError, ParkedCell,
     RootKey, Shelf, Tenant, Which,
 };
 
@@ -62,6 +62,7 @@ pub(crate) fn root_key(grants: &[&str]) -> Arc<RootKey> {
         enabled: true,
         expires: None,
         operator: false,
+        noted: Due::default(),
     })
 }
 

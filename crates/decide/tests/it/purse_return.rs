@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollkeeper_decide::OriginError;
+use tollkeeper_decide::{Filled, LEASE_LIFE_MS, OriginError};
 
 use crate::bank::MemoryBank;
 use crate::purse::{LOST, NOW, REFUSED, hold, key, purse, spend, spent};
@@ -63,11 +63,50 @@ async fn the_bank_hears_of_each_spending_once() {
     let purse = purse(&bank);
     assert!(spent(&purse, 3).await);
     bank.next(REFUSED);
-    assert!(purse.report(10).await.is_err());
-    assert_eq!(purse.report(0).await.unwrap(), 0);
-    assert_eq!(purse.report(10).await.unwrap(), 1);
+    assert!(purse.report(10, NOW).await.is_err());
+    assert_eq!(purse.report(0, NOW).await.unwrap(), 0);
+    assert_eq!(purse.report(10, NOW).await.unwrap(), 1);
     assert_eq!(bank.row("key_1"), Some((3, 3)));
-    assert_eq!(purse.report(10).await.unwrap(), 0);
+    assert_eq!(purse.report(10, NOW).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_lease_of_which_the_bank_heard_nothing_for_five_minutes_is_not_spent_from() {
+    let bank = MemoryBank::with(100);
+    let purse = purse(&bank);
+    drop(purse.fill(&key(), 10, NOW).await.unwrap());
+    bank.fail(true);
+    let passes = async |now| matches!(purse.fill(&key(), 1, now).await, Ok(Filled::Held(_)));
+    let after = |ms: u64| NOW + LEASE_LIFE_MS + ms;
+    assert!(passes(NOW + (LEASE_LIFE_MS - 1)).await);
+    assert!(!passes(after(0)).await, "the bank may give it to somebody else soon");
+    let free = purse.fill(&key(), 0, after(0)).await;
+    assert!(matches!(free, Ok(Filled::Held(_))), "what costs nothing needs no lease");
+    // A word that arrives in time prolongs it, and one that arrives too late does not.
+    bank.fail(false);
+    let Ok(Filled::Held(held)) = purse.fill(&key(), 1, NOW).await else { panic!("in hand") };
+    assert!(purse.take(held).enough);
+    assert_eq!(purse.report(10, NOW + 1_000).await.unwrap(), 1);
+    bank.fail(true);
+    assert!(passes(after(999)).await && !passes(after(1_000)).await);
+    bank.fail(false);
+    let Ok(Filled::Held(held)) = purse.fill(&key(), 1, NOW).await else { panic!("in hand") };
+    assert!(purse.take(held).enough);
+    assert_eq!(purse.report(10, after(1_000)).await.unwrap(), 1);
+    bank.fail(true);
+    assert!(!passes(after(1_001)).await);
+    // The bank had written it off: what was left of it is not spent on top of the new.
+    bank.fail(false);
+    for (granted, spent) in bank.vault.lock().unwrap().rows.values_mut() {
+        *spent = *granted;
+    }
+    let left = bank.balance("key_1");
+    let mut passed = 0;
+    while let Ok(Filled::Held(held)) = purse.fill(&key(), 1, after(2_000)).await {
+        assert!(purse.take(held).enough);
+        passed += 1;
+    }
+    assert_eq!(passed, left);
 }
 
 #[tokio::test]

@@ -113,8 +113,8 @@ impl World {
     }
 
     pub(crate) fn report(&self, node: usize) {
-        let node = self.nodes[node].clone();
-        tokio::spawn(async move { node.purse.report(1).await });
+        let (node, now) = (self.nodes[node].clone(), self.now);
+        tokio::spawn(async move { node.purse.report(1, now).await });
     }
 
     pub(crate) fn tidy(&self, node: usize) {

@@ -65,11 +65,11 @@ fn dry(ask: VerifyAsk<'_>) -> VerifyAsk<'_> {
 /// What is left of this limit.
 async fn left(node: &Node, ask: VerifyAsk<'_>, name: &str) -> u64 {
     let made = node.verify(&VerifyAsk { cost: Cost::PEEK, ..dry(ask) }).await;
-    made.limits.iter().find(|one| *one.name == *name).unwrap().outcome.remaining
+    made.limits.iter().find(|one| *one.terms.name == *name).unwrap().outcome.remaining
 }
 
 fn named<'a>(made: &'a Verified, name: &str) -> &'a tollkeeper_decide::VerifiedLimit {
-    made.limits.iter().find(|one| *one.name == *name).unwrap()
+    made.limits.iter().find(|one| *one.terms.name == *name).unwrap()
 }
 
 #[tokio::test]
@@ -258,7 +258,7 @@ async fn a_bucket_with_a_refill_of_its_own_is_shown_and_replaced_by_its_own_wind
     assert_eq!(one.written.map(|written| written.quota.get()), Some(3), "by the minute");
     assert_eq!((one.outcome.limit, one.outcome.remaining), (3, 2));
     assert_eq!(one.limit.quota, tokens, "and is refilled as before");
-    assert!(made.limits.iter().any(|one| &*one.name == "quota_second"), "not by the second");
+    assert!(made.limits.iter().any(|one| &*one.terms.name == "quota_second"), "not by the second");
 }
 
 #[tokio::test]
@@ -309,15 +309,17 @@ async fn an_identitys_own_quota_counts_in_place_of_its_tiers_and_else_stands_alo
         record.identity = Some(tollkeeper_core::IdentityRecord { quota, ..identity(Vec::new()) });
     });
     let made = node.verify(&ask(2)).await;
-    let limits: Vec<_> = made.limits.iter().map(|one| (&*one.name, one.outcome.limit)).collect();
+    let limits: Vec<_> =
+        made.limits.iter().map(|one| (&*one.terms.name, one.outcome.limit)).collect();
     assert_eq!(limits, [("pro/1m", 2), ("pro/1h", 9), ("quota_day", 7)]);
-    assert!(matches!(named(&made, "quota_day").source, Source::Quota));
+    assert!(matches!(named(&made, "quota_day").terms.source, Source::Quota));
     // Another tier has no such rule: then both stand alone.
     node.add(3, |record| {
         record.identity = Some(tollkeeper_core::IdentityRecord { quota, ..identity(Vec::new()) });
     });
     let made = node.verify(&ask(3)).await;
-    let limits: Vec<_> = made.limits.iter().map(|one| (&*one.name, one.outcome.limit)).collect();
+    let limits: Vec<_> =
+        made.limits.iter().map(|one| (&*one.terms.name, one.outcome.limit)).collect();
     assert_eq!(limits, [("quota_minute", 2), ("quota_day", 7)]);
     // The day is one budget, whichever tier spends from it.
     assert_eq!(named(&made, "quota_day").outcome.remaining, 5);
@@ -349,7 +351,7 @@ async fn a_quota_stays_one_budget_where_its_tiers_rule_only_watches_or_counts_by
 }
 
 #[tokio::test]
-async fn a_request_that_meets_too_many_limits_is_refused_and_spends_nothing() {
+async fn a_request_that_meets_too_many_limits_is_refused_explained_and_spends_nothing() {
     let many = |count: usize| {
         (0..count).map(|n| rule(&format!("r{n}"), RuleScope::Global, &[("1m", limit(9, 60_000))]))
     };
@@ -357,6 +359,8 @@ async fn a_request_that_meets_too_many_limits_is_refused_and_spends_nothing() {
     assert_eq!(node.verify(&ask(1)).await.verdict, Verdict::Valid);
     put(&node, many(257).collect(), 2);
     assert!(matches!(node.warm(&ask(1)).await, Err(WarmError::TooManyLimits { most: 256 })));
+    let explain = VerifyAsk { purpose: Purpose::Explain, ..ask(1) };
+    assert_eq!(node.verify(&explain).await.reasons.len(), 257);
     put(&node, many(2).collect(), 3);
     assert_eq!(left(&node, ask(1), "r0/1m").await, 8);
 }
@@ -403,11 +407,11 @@ async fn counts_know_hits_denials_and_what_a_watching_rule_would_have_denied() {
     };
     let node = node_with(vec![watch, rule("fair", RuleScope::Key, &[("1m", limit(2, 60_000))])]);
     let made = node.verify(&ask(1)).await;
-    assert!(made.limits.iter().all(|one| one.count.is_some()));
-    let first = Arc::clone(named(&made, "fair/1m").count.as_ref().unwrap());
+    assert!(made.limits.iter().all(|one| one.terms.count.is_some()));
+    let first = Arc::clone(named(&made, "fair/1m").terms.count.as_ref().unwrap());
     put(&node, vec![rule("fair", RuleScope::Key, &[("1m", limit(2, 60_000))])], 2);
     let made = node.verify(&ask(1)).await;
-    let second = named(&made, "fair/1m").count.as_ref().unwrap();
+    let second = named(&made, "fair/1m").terms.count.as_ref().unwrap();
     assert!(
         Arc::ptr_eq(&first, second),
         "a new set of rules goes on counting where the old one did"

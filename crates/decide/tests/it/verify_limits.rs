@@ -40,8 +40,11 @@ async fn each_limit_says_where_it_comes_from() {
     node.add(1, |record| record.limits = vec![auto("always", 10), on_demand("asked", 100)]);
     let asked = [named("asked", 1), ad_hoc("mine", 3, 1)];
     let verified = node.verify(&ask_naming(1, &asked)).await;
-    let said: Vec<_> =
-        verified.limits.iter().map(|one| (&*one.id, &*one.name, one.auto_apply)).collect();
+    let said: Vec<_> = verified
+        .limits
+        .iter()
+        .map(|one| (&*one.terms.id, &*one.terms.name, one.terms.auto_apply))
+        .collect();
     let expected = [("rl_always_10", "always", true), ("rl_asked_100", "asked", false)];
     assert_eq!(said[..2], expected);
     assert_eq!(said[2..], [("", "mine", false)]);

@@ -1,11 +1,15 @@
 -- Forgives what was spent of one cell: what counts is what is lent and not known to be spent. Boots and TTL stay as they are.
 -- Its twin is `Record::reset` in crates/core/src/lease/record.rs.
 --
+-- unfold.lua comes in front of this text.
 -- KEYS  1 record of the cell
 -- Reply 1 where there was a record, else 0
 
 local record = KEYS[1]
-local all = redis.call('HGETALL', record)
+local all
+repeat
+  all = redis.pcall('HGETALL', record)
+until not (all.err and unfold(record))
 if #all == 0 then return 0 end
 local has, newest, gone = {}, nil, {}
 for i = 1, #all, 2 do

@@ -2,22 +2,26 @@
 -- Its twin is `Record::take` in crates/core/src/lease/record.rs; random sequences hold the two against each other.
 --
 -- RUN (set by the loader in front of this text): the run id of the server process that this text was loaded into.
--- KEYS  1 record of the cell (of a fixed window: one per window)   2 epoch of the cell's tag
+-- unfold.lua comes in front of it too.
+-- KEYS  1 record of the cell (of a fixed window: one per window, made up to a minute before it begins)   2 epoch of the cell's tag
 -- ARGV  1 fw|sw|tb|sl   2 boot, 11 characters   3 seq   4 win   5 plain   6 granted   7 used   8 returned
 --       9 need   10 ask   11 bundled   12 nodes   13 quota   14 width in ms (fw: of the window `win`)   15 capacity
 --       16 fingerprint to repeat
 -- Reply fingerprint, now, stand (0 heard, 1 wrong window, 2 learning), win, plain, granted, used, returned,
 --       took, lent, later, debt, three numbers of the algorithm, outstanding, made, recall
 --       (fw, sw: counted, counted in the previous window, 0; tb: missing, fraction, moment; sl: live, oldest moment, its units)
+--       or, where the call made the record and took just what it needed: fingerprint, now, 3, win
 --
 -- Record (a hash): w window, g counted, p counted in the previous window, o outstanding, r last recall;
 -- m f a t a bucket's missing tokens, fraction, moment and rate, s the moment before which none of its boots was silent
 -- for too long; l<moment> units of a log; <boot> what a boot did: seq, plain, took, window, moment (of the last call, or of
 -- a log's last loan), granted, used, returned, lent, later, debt, and of the window before plain, granted, returned
 -- (cut after the fifth where nothing was ever lent, after the eleventh where there is nothing of the window before).
+-- Folded (a string, see unfold.lua), while one call made it and none came after.
 -- All numbers are integers below 2^53; they become text by %.0f, or as arguments of a command, never by `..`.
 
 local ALPHA, LEARN_MS, QUIET_MS, EPOCH_MS = 2, 1000, 500, 604800000
+local AHEAD_MS = 60000
 local SILENT_MS, RECALL_MS, LOG_STEPS, PLAIN_MS, WIDTH_MAX = 10060, 50, 1000, 10, 316224000000
 local call, record, kind, boot, print = redis.call, KEYS[1], ARGV[1], ARGV[2], ARGV[16]
 local call_win, need, ask = tonumber(ARGV[4]), tonumber(ARGV[9]), tonumber(ARGV[10])
@@ -26,7 +30,10 @@ local quota, width = tonumber(ARGV[13]), tonumber(ARGV[14])
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(time[2] / 1000)
 
-if kind == 'fw' and (now < call_win or now >= call_win + width) then
+-- Of a fixed window that is yet to begin units are lent, soon before it does; nothing is spent, for that would be in the
+-- window before.
+local early = call_win - now
+if kind == 'fw' and (now >= call_win + width or (early > 0 and (need > 0 or early > math.min(width, AHEAD_MS)))) then
   return { print, now, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 end
 
@@ -40,6 +47,31 @@ if not learn_until or learn_until > now + LEARN_MS then
   call('SET', KEYS[2], RUN .. string.format('|%.0f', learn_until), 'PX', EPOCH_MS)
 elseif now < learn_until then
   learning = true
+end
+
+-- The window that it is. A caller may know a later one than a clock that stepped back; none may invent one.
+local start = 0
+if kind == 'fw' then
+  start = call_win
+elseif kind == 'sw' then
+  start = now - now % width
+  if call_win > start and call_win <= start + width then start = call_win end
+end
+
+-- The most frequent call of all: a new cell, one request, nothing to tell. What follows below would do the same, slower and
+-- in twice the memory. Whether the cell is new is known only by trying.
+if not learning and need > 0 and ask <= need and kind ~= 'sl' and ARGV[3] ~= '0' and ARGV[11] == '0'
+    and ARGV[5] == '0' and ARGV[6] == '0' and ARGV[7] == '0' and ARGV[8] == '0'
+    and need <= quota and (kind ~= 'tb' or need <= tonumber(ARGV[15])) then
+  local since, rate, life = start, '', start + 2 * width - now
+  if kind == 'tb' then
+    since, rate = now, ',' .. ARGV[13]
+    life = math.min(math.ceil(tonumber(ARGV[15]) / quota * width), WIDTH_MAX) * 2 + SILENT_MS
+  end
+  local unit, mark = 1, ','
+  if since % 1000 == 0 then unit, mark = 1000, ';' end
+  local folded = string.format('%s%x%s%s,%x%s', boot, since / unit, mark, ARGV[9], ARGV[3], rate)
+  if call('SET', record, folded, 'PX', life, 'NX') then return { print, now, 3, start } end
 end
 
 -- Read the record.
@@ -57,43 +89,19 @@ if kind == 'sl' then
     elseif name == 'o' then o = value
     elseif name == 'r' then r = value end
   end
-elseif kind == 'tb' then
-  w, mine, o, r, m, f, a, t, s = unpack(call('HMGET', record, 'w', boot, 'o', 'r', 'm', 'f', 'a', 't', 's'))
 else
-  w, mine, g, p, o, r = unpack(call('HMGET', record, 'w', boot, 'g', 'p', 'o', 'r'))
+  local fields
+  repeat
+    fields = kind == 'tb' and redis.pcall('HMGET', record, 'w', boot, 'o', 'r', 'm', 'f', 'a', 't', 's')
+      or redis.pcall('HMGET', record, 'w', boot, 'o', 'r', 'g', 'p')
+  until not (fields.err and unfold(record))
+  if kind == 'tb' then
+    w, mine, o, r, m, f, a, t, s = unpack(fields)
+  else
+    w, mine, o, r, g, p = unpack(fields)
+  end
 end
 local made = not w
-
--- The window that it is. A caller may know a later one than a clock that stepped back; none may invent one.
-local start = 0
-if kind == 'fw' then
-  start = call_win
-elseif kind == 'sw' then
-  start = now - now % width
-  if call_win > start and call_win <= start + width then start = call_win end
-end
-
--- The most frequent call of all: a new cell, one request, nothing to tell. What follows below would do the same, slower.
-if made and not learning and need > 0 and ask <= need and kind ~= 'sl' and ARGV[3] ~= '0' and ARGV[11] == '0'
-    and ARGV[5] == '0' and ARGV[6] == '0' and ARGV[7] == '0' and ARGV[8] == '0'
-    and need <= quota and (kind ~= 'tb' or need <= tonumber(ARGV[15])) then
-  local units, at = ARGV[9], 0
-  if kind == 'tb' then
-    at = now
-    local moment = string.format('%.0f', now)
-    call('HSET', record, 'w', '0', 'm', units, 'f', '0', 'a', moment, 't', ARGV[13],
-         boot, ARGV[3] .. ',' .. units .. ',1,0,' .. moment)
-    call('PEXPIRE', record, math.min(math.ceil(tonumber(ARGV[15]) / quota * width), WIDTH_MAX) * 2 + SILENT_MS)
-  elseif kind == 'sw' then
-    local window = string.format('%.0f', start)
-    call('HSET', record, 'w', window, 'g', units, boot, ARGV[3] .. ',' .. units .. ',1,' .. window .. ',0')
-    call('PEXPIRE', record, start + 2 * width - now)
-  else
-    call('HSET', record, 'w', ARGV[4], 'g', units, boot, ARGV[3] .. ',' .. units .. ',1,0,0')
-    call('PEXPIRE', record, start + 2 * width - now)
-  end
-  return { print, now, 0, start, need, 0, 0, 0, 1, 0, 0, 0, need, 0, at, 0, 1, 0 }
-end
 
 local seq, nodes, capacity = tonumber(ARGV[3]), math.max(1, tonumber(ARGV[12])), tonumber(ARGV[15])
 local win, counted, previous = tonumber(w or 0), tonumber(g or 0), tonumber(p or 0)

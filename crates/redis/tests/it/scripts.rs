@@ -9,8 +9,14 @@ mod record;
 mod twin;
 mod world;
 
-const TAKE: &str = include_str!("../../src/scripts/take.lua");
-const RESET: &str = include_str!("../../src/scripts/reset.lua");
+const TAKE: &str = concat!(
+    include_str!("../../src/scripts/unfold.lua"),
+    include_str!("../../src/scripts/take.lua")
+);
+const RESET: &str = concat!(
+    include_str!("../../src/scripts/unfold.lua"),
+    include_str!("../../src/scripts/reset.lua")
+);
 const EPOCH: &str = include_str!("../../src/scripts/epoch.lua");
 const MEMBERS: &str = include_str!("../../src/scripts/members.lua");
 

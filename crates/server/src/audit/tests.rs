@@ -19,7 +19,7 @@ fn facts(tenant_id: &Arc<str>) -> Facts<'_> {
         code: "NOT_FOUND",
         status: 401,
         key_id: None,
-        external_id: None,
+        whose: None,
         key_text: Some("sk_secret"),
         ip: None,
         method: Some("GET"),

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tollkeeper_core::{Millis, Permissions};
-use tollkeeper_decide::{Lifetime, Loading, Near, OriginError, RootKey, Swr};
+use tollkeeper_decide::{Due, Lifetime, Loading, Near, OriginError, RootKey, Swr};
 use tollkeeper_store::{Door, DoorFound, Store};
 
 use crate::status::Refusal;
@@ -121,6 +121,7 @@ impl From<Door> for Entrance {
             enabled: true,
             expires: None,
             operator: false,
+            noted: Due::default(),
         };
         Self { caller: Arc::new(caller), project_id: door.project_id }
     }

@@ -2,11 +2,11 @@
 
 use http::StatusCode;
 use http::header::{HeaderName, WWW_AUTHENTICATE};
-use tollkeeper_account::Answer;
-use tollkeeper_decide::{Verified, tier_of};
+use tollkeeper_decide::tier_of;
 use tollkeeper_wire as wire;
 
 use crate::http::{Call, Reply, Sheet, code, stand};
+use crate::hush::tell;
 use crate::status::{Refusal, Ruling, TYPE_BASE, shown};
 
 static KEY_ID: HeaderName = HeaderName::from_static("x-tollkeeper-key-id");
@@ -16,8 +16,8 @@ static CHALLENGE: HeaderName = WWW_AUTHENTICATE;
 
 /// The three are there on every success, empty where there is nothing to say: a proxy that copies only what it finds
 /// would otherwise let a client's own pass for ours.
-pub fn passed(answer: &Answer<Verified>) -> Reply {
-    let (made, at) = (answer.made(), answer.at());
+pub fn passed(ruling: &Ruling<'_>) -> Reply {
+    let made = ruling.made();
     let key_id = made.key.as_ref().map_or("", |key| &key.record.id);
     let identity = made.identity().map_or("", |identity| &identity.external_id);
     let tier = tier_of(made.key.as_deref(), made.identity(), None);
@@ -25,17 +25,15 @@ pub fn passed(answer: &Answer<Verified>) -> Reply {
     for (name, value) in [(&KEY_ID, key_id), (&IDENTITY, identity), (&TIER, tier)] {
         sheet.header(name, |out| write_plain(value, out));
     }
-    stand(&mut sheet, &Ruling::new(made, at), at);
+    stand(&mut sheet, ruling);
     sheet.empty(StatusCode::OK)
 }
 
-pub fn denied(call: &Call<'_>, answer: &Answer<Verified>) -> Reply {
-    let (made, at) = (answer.made(), answer.at());
-    let ruling = Ruling::new(made, at);
+pub fn denied(call: &Call<'_>, ruling: &Ruling<'_>) -> Reply {
+    let made = ruling.made();
     let status = ruling.status();
-    let first = ruling.violated().next();
     let mut sheet = Sheet::new();
-    stand(&mut sheet, &ruling, at);
+    stand(&mut sheet, ruling);
     challenge(&mut sheet, status);
     sheet.problem(
         status,
@@ -46,9 +44,12 @@ pub fn denied(call: &Call<'_>, answer: &Answer<Verified>) -> Reply {
             detail: ruling.detail(),
             code: Some(code(made.verdict)),
             rule: made.rule.as_ref().map(|rule| shown(&rule.name).into()),
-            limit: first.map(|limit| shown(&limit.name).into()),
+            limit: made.in_the_way().map(|limit| shown(&limit.terms.name).into()),
             retry_after_ms: ruling.retry_after_ms(),
-            violated_policies: ruling.violated().map(|limit| shown(&limit.name).into()).collect(),
+            violated_policies: ruling
+                .violated()
+                .map(|limit| shown(&limit.terms.name).into())
+                .collect(),
             request_id: call.id.as_str().into(),
         },
     )
@@ -56,9 +57,7 @@ pub fn denied(call: &Call<'_>, answer: &Answer<Verified>) -> Reply {
 
 /// There was no decision.
 pub fn refused(call: &Call<'_>, refusal: Refusal) -> Reply {
-    if let Some(internal) = refusal.internal() {
-        tracing::error!(request_id = call.id.as_str(), "{internal}");
-    }
+    tell(call.id, &refusal);
     let (status, retry_after_s) = (refusal.status(), refusal.retry_after_s());
     let problem = refusal.into_problem();
     let mut sheet = Sheet::new();

@@ -1,4 +1,5 @@
 //! Reads a request's body: bounded in size and in time, without a copy when it came in one piece.
+//! What nobody wants to read is let run out, within bounds, so that its sender comes to read the answer.
 
 use std::time::Duration;
 
@@ -17,6 +18,10 @@ static LARGE: Semaphore = Semaphore::const_new(LARGE_AT_ONCE);
 /// Whoever needs longer for a megabyte is holding a connection, not sending a body.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
 
+/// What is read of a body that was refused, and for how long. Whoever sends more, or slower, finds the connection closed.
+const RUN_OUT_MAX: usize = 16 << 20;
+const RUN_OUT_PATIENCE: Duration = Duration::from_secs(2);
+
 /// A large body's place among those at once; it is given back with the request.
 pub type Room = Option<SemaphorePermit<'static>>;
 
@@ -25,12 +30,12 @@ pub fn may_be_large(body: &Incoming, max: usize) -> bool {
     max > BODY_MAX && body.size_hint().exact().is_none_or(|size| size > BODY_MAX as u64)
 }
 
-pub async fn read(mut body: Incoming, max: usize) -> Result<(Bytes, Room), Refusal> {
+pub async fn read(body: &mut Incoming, max: usize) -> Result<(Bytes, Room), Refusal> {
     let declared = body.size_hint().lower();
     if declared > max as u64 {
         return Err(Refusal::BodyTooLarge { max });
     }
-    let first = match next(&mut body).await? {
+    let first = match next(body).await? {
         Some(first) if body.is_end_stream() => return Ok((first, None)),
         Some(first) => first,
         None => return Ok((Bytes::new(), None)),
@@ -39,7 +44,7 @@ pub async fn read(mut body: Incoming, max: usize) -> Result<(Bytes, Room), Refus
     rest.unwrap_or(Err(Refusal::BodyTooSlow))
 }
 
-async fn join(first: Bytes, mut body: Incoming, max: usize) -> Result<(Bytes, Room), Refusal> {
+async fn join(first: Bytes, body: &mut Incoming, max: usize) -> Result<(Bytes, Room), Refusal> {
     let mut whole = BytesMut::from(first);
     let mut room = None;
     loop {
@@ -49,11 +54,26 @@ async fn join(first: Bytes, mut body: Incoming, max: usize) -> Result<(Bytes, Ro
         if whole.len() > BODY_MAX && room.is_none() {
             room = LARGE.acquire().await.ok();
         }
-        match next(&mut body).await? {
+        match next(body).await? {
             Some(piece) => whole.extend_from_slice(&piece),
             None => return Ok((whole.freeze(), room)),
         }
     }
+}
+
+/// Lets the rest of a body run out beside its answer. Many clients (Node's fetch, Python's http.client) read nothing
+/// before they have sent everything: closed on, they would see a broken connection and not the refusal.
+pub fn run_out(mut body: Incoming) {
+    let rest = async move {
+        let mut read = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            read += frame.data_ref().map_or(0, Bytes::len);
+            if read > RUN_OUT_MAX {
+                return;
+            }
+        }
+    };
+    tokio::spawn(tokio::time::timeout(RUN_OUT_PATIENCE, rest));
 }
 
 /// The next piece of data; trailers are skipped. Waiting for the first one is bounded like the rest,

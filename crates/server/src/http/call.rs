@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use tollkeeper_account::Kind;
 use tollkeeper_core::Millis;
-use tollkeeper_decide::RootKey;
+use tollkeeper_decide::{RootKey, Tenant};
 use tollkeeper_wire::{FieldError, Request, parse};
 
 use super::throttle::TenantStanding;
@@ -49,16 +50,12 @@ impl<'a> Call<'a> {
     /// The body as this endpoint takes it, or everything that is wrong with the request. Comes before
     /// authentication, as the contract has it.
     pub fn request<T: Request<'a>>(&self) -> Result<T, Refusal> {
-        let body = self.body;
-        match (parse(body), self.headers.contains_key(AUTHORIZATION)) {
-            (Ok(request), true) => Ok(request),
-            (Ok(_), false) => Err(Refusal::Fields(vec![no_authorization()])),
-            (Err(errors), true) => Err(Refusal::Fields(errors)),
-            (Err(mut errors), false) => {
-                errors.insert(0, no_authorization());
-                Err(Refusal::Fields(errors))
-            }
+        if self.headers.contains_key(AUTHORIZATION) {
+            return parse(self.body).map_err(Refusal::Fields);
         }
+        let mut errors = vec![no_authorization()];
+        errors.extend(parse::<T>(self.body).err().into_iter().flatten());
+        Err(Refusal::Fields(errors))
     }
 
     /// The root key that asks. Its text is hashed here and goes no further.
@@ -82,7 +79,8 @@ impl<'a> Call<'a> {
         if !caller.tenant.enabled {
             return Err(Refusal::TenantDisabled);
         }
-        self.count(&caller)?;
+        self.count(&caller).await?;
+        self.app.ledger.last_used().note_root_key(&caller, self.now);
         Ok(caller)
     }
 
@@ -92,14 +90,31 @@ impl<'a> Call<'a> {
     }
 
     /// Counts one call of the caller's tenant, where somebody set a bound.
-    pub fn count(&mut self, caller: &RootKey) -> Result<(), Refusal> {
-        let Some(per_minute) = caller.tenant.requests_per_minute else { return Ok(()) };
-        self.tenant = self.app.throttles.call(&caller.tenant.id, per_minute, self.now);
+    pub async fn count(&mut self, caller: &RootKey) -> Result<(), Refusal> {
+        match caller.tenant.requests_per_minute {
+            // Boxed, like all that is rare.
+            Some(per_minute) => Box::pin(self.count_call(&caller.tenant, per_minute)).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn count_call(&mut self, tenant: &Tenant, per_minute: u64) -> Result<(), Refusal> {
+        let warm = self.app.decider.warm_call(tenant, per_minute, self.now).await?;
+        let Some(warm) = warm else { return Ok(()) };
+        let decided = self.app.decider.limit(warm, self.now);
+        let answer = self.app.ledger.record(Kind::Call, decided);
+        let outcome = answer.made().limits.first().map(|one| one.outcome);
+        self.tenant = outcome.map(|outcome| TenantStanding::new(outcome, answer.at()));
         self.tenant.and_then(|standing| standing.refusal()).map_or(Ok(()), Err)
     }
 
     fn bearer(&self) -> Result<&'a [u8], Refusal> {
-        let header = self.headers.get(AUTHORIZATION).ok_or(Refusal::AuthMalformed)?.as_bytes();
+        let mut lines = self.headers.get_all(AUTHORIZATION).iter();
+        let header = lines.next().ok_or(Refusal::AuthMalformed)?.as_bytes();
+        // Somebody on the way may have believed the other one.
+        if lines.any(|other| other.as_bytes() != header) {
+            return Err(Refusal::AuthAmbiguous);
+        }
         let (scheme, key) = header.split_at_checked(7).ok_or(Refusal::AuthMalformed)?;
         let key = key.trim_ascii();
         if !scheme.eq_ignore_ascii_case(b"bearer ") || key.is_empty() {

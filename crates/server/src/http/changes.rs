@@ -1,6 +1,8 @@
 //! The one way to every call that changes something: bounded per root key, and done once per `Idempotency-Key`.
 //! The key is claimed in the database before the change begins, so that a retry at another node does not do it again.
 
+use std::time::Duration;
+
 use http_body_util::BodyExt;
 use sha2::{Digest, Sha256};
 use tollkeeper_core::Millis;
@@ -18,6 +20,12 @@ use crate::status::Refusal;
 pub const REMEMBERED_MS: u64 = 24 * 60 * 60 * 1_000;
 /// A claim this old without an answer belonged to a process that died: no change takes so long.
 const ABANDONED_MS: u64 = 60_000;
+/// 5 s in all, as long as the most impatient client waits; then it is told to come back. The first looks are close
+/// together, because a change takes milliseconds; it may be another node's, so it is looked for in the database.
+const WAITS_MS: [u64; 24] = [
+    5, 10, 20, 40, 75, 100, 150, 200, 200, 200, 200, 250, 250, 250, 250, 300, 300, 300, 300, 300,
+    300, 300, 350, 350,
+];
 
 pub async fn answer(route: &'static Route, call: &mut Call<'_>) -> Result<Reply, Refusal> {
     // Whoever is not let in hears it from the handler, behind everything that is wrong with the body.
@@ -53,8 +61,25 @@ struct Claim {
 // === impl Claim ===
 
 impl Claim {
-    /// The answer that was given before; without one, the key is ours from here on.
+    /// The answer that was given before; without one, the key is ours from here on. While whoever came first is still
+    /// being answered, the second waits for the same answer, or for its turn should the first be refused.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the first may be with another node: there is nothing to be woken by"
+    )]
     async fn stake(&self, call: &Call<'_>) -> Result<Option<Vec<u8>>, Refusal> {
+        for pause in WAITS_MS {
+            match self.look(call).await {
+                Err(Refusal::IdempotencyKeyBusy) => {
+                    tokio::time::sleep(Duration::from_millis(pause)).await;
+                }
+                settled => return settled,
+            }
+        }
+        self.look(call).await
+    }
+
+    async fn look(&self, call: &Call<'_>) -> Result<Option<Vec<u8>>, Refusal> {
         let claim = self.clone();
         let found =
             desk::read(call, |store| async move { claim.find_or_hold(&store).await }).await?;
@@ -114,7 +139,9 @@ impl Claim {
     fn again(&self, call: &Call<'_>, sealed: &[u8]) -> Result<Reply, Refusal> {
         let body = call.app.keyring.envelope().open(&self.row(), sealed);
         let unreadable = || Refusal::Unexpected("a kept answer cannot be opened".into());
-        Ok(Sheet::again(body.ok_or_else(unreadable)?))
+        let mut sheet = Sheet::new();
+        sheet.timing(&call.timing);
+        Ok(sheet.again(&body.ok_or_else(unreadable)?))
     }
 
     /// What a kept answer is bound to.

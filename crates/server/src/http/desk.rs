@@ -49,7 +49,13 @@ where
 {
     let done = call.app.backstage.spawn(work(call.app.store.clone())).await;
     let done = done.map_err(|error| Refusal::Unexpected(error.to_string()))?;
-    done.map_err(|error| Refusal::from(&error))
+    done.map_err(|error| noted(call, &error))
+}
+
+/// A refusal, and a word to whoever watches the disk.
+pub fn noted(call: &Call<'_>, error: &StoreError) -> Refusal {
+    call.app.store.note_failure(error);
+    Refusal::from(error)
 }
 
 /// An answer with nothing to say about limits.

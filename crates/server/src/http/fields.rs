@@ -9,8 +9,9 @@ use tollkeeper_decide::{LimitedOne, VerifiedLimit};
 pub struct Standing<'a> {
     pub policy: &'a str,
     pub outcome: &'a Outcome,
-    /// What comes back per window; a bucket's capacity is another matter.
+    /// The most that can remain: of a bucket its capacity.
     pub quota: u64,
+    /// The time in which that comes back, where it is whole seconds.
     pub width_s: Option<u64>,
     pub now: Millis,
 }
@@ -23,18 +24,23 @@ impl<'a> Standing<'a> {
     }
 
     pub fn of(policy: &'a str, outcome: &'a Outcome, limit: &Limit, now: Millis) -> Self {
-        let (quota, width_s) = (limit.quota.get(), width_s(limit.algorithm));
-        Self { policy, outcome, quota, width_s, now }
+        let (quota, width_ms) = match limit.algorithm {
+            Algorithm::TokenBucket { width, .. } => {
+                (outcome.limit, refilled_ms(outcome.limit, limit.quota.get(), width.millis()))
+            }
+            other => (limit.quota.get(), width_ms(other)),
+        };
+        Self { policy, outcome, quota, width_s: width_ms.and_then(whole_s), now }
     }
 
-    /// With the limit and the window that its rule names, however it is counted.
+    /// With the window that its rule names, however it is counted.
     pub fn verified(one: &'a VerifiedLimit, now: Millis) -> Self {
-        let counted = Self::of(&one.name, &one.outcome, &one.limit, now);
+        let counted = Self::of(&one.terms.name, &one.outcome, &one.limit, now);
         match one.written {
-            None => counted,
-            Some(Written { quota, width }) => {
-                Self { quota: quota.get(), width_s: whole_s(width.millis()), ..counted }
+            Some(Written { quota, width }) if quota.get() == one.outcome.limit => {
+                Self { width_s: whole_s(width.millis()), ..counted }
             }
+            _ => counted,
         }
     }
 
@@ -43,7 +49,9 @@ impl<'a> Standing<'a> {
         self.outcome.retry_after_ms(self.now).map(|ms| ms.div_ceil(1000).max(1))
     }
 
-    /// `RateLimit-Policy` of draft 11: the quota, and the window where it is whole seconds.
+    /// `RateLimit-Policy` of draft 11: the limit, and the window where it is whole seconds. Of a bucket that holds more or
+    /// less than flows back per window it is its capacity and the time in which that flows back: the same rate, and
+    /// never less than what remains.
     pub fn write_policy(&self, out: &mut Vec<u8>) {
         write_name(self.policy, out);
         out.extend_from_slice(b";q=");
@@ -67,16 +75,25 @@ impl<'a> Standing<'a> {
 }
 
 /// Sub-second windows cannot be said in the draft's whole seconds, and months have no fixed length.
-fn width_s(algorithm: Algorithm) -> Option<u64> {
-    let ms = match algorithm {
+fn width_ms(algorithm: Algorithm) -> Option<u64> {
+    match algorithm {
         Algorithm::FixedWindow(Window::Aligned(width))
         | Algorithm::SlidingWindow(width)
         | Algorithm::SlidingLog(width)
-        | Algorithm::TokenBucket { width, .. } => width.millis(),
-        Algorithm::FixedWindow(Window::Day) => 86_400_000,
-        Algorithm::FixedWindow(Window::Month) => return None,
-    };
-    whole_s(ms)
+        | Algorithm::TokenBucket { width, .. } => Some(width.millis()),
+        Algorithm::FixedWindow(Window::Day) => Some(86_400_000),
+        Algorithm::FixedWindow(Window::Month) => None,
+    }
+}
+
+/// The time in which `limit` comes back where `quota` does per window. `None` where that is no whole number.
+fn refilled_ms(limit: u64, quota: u64, width_ms: u64) -> Option<u64> {
+    if limit == quota {
+        return Some(width_ms);
+    }
+    let ms = u128::from(limit) * u128::from(width_ms);
+    let whole = quota > 0 && ms.is_multiple_of(u128::from(quota));
+    whole.then(|| u64::try_from(ms / u128::from(quota)).ok()).flatten()
 }
 
 fn whole_s(ms: u64) -> Option<u64> {
@@ -136,6 +153,27 @@ mod tests {
         let (_, state, retry) = standing("api", Admission::NotUntil(Millis(32_001)));
         assert_eq!((state.as_str(), retry), (r#""api";r=7;t=3"#, Some(3)));
         assert_eq!(standing("api", Admission::Never).2, None);
+    }
+
+    #[test]
+    fn a_bucket_names_its_capacity_and_the_time_in_which_that_flows_back() {
+        let policy = |quota, burst| {
+            let width = Width::from_millis(60_000).unwrap();
+            let limit = Limit::token_bucket(Quota::new(quota).unwrap(), width, Quota::new(burst));
+            let outcome = Outcome {
+                admission: Admission::Admitted,
+                limit: burst,
+                remaining: burst - 1,
+                reset: Millis(61_500),
+            };
+            let mut out = Vec::new();
+            Standing::of("api", &outcome, &limit, Millis(0)).write_policy(&mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(policy(5, 10), r#""api";q=10;w=120"#);
+        assert_eq!(policy(10, 5), r#""api";q=5;w=30"#);
+        assert_eq!(policy(10, 10), r#""api";q=10;w=60"#);
+        assert_eq!(policy(7, 10), r#""api";q=10"#, "there is no whole second for it");
     }
 
     #[test]

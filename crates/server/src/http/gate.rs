@@ -6,9 +6,9 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 use smallvec::SmallVec;
-use tollkeeper_account::{Answer, Kind};
+use tollkeeper_account::Kind;
 use tollkeeper_core::{Cost, Millis, PermissionQuery, RequestPath, Use};
-use tollkeeper_decide::{Purpose, Reach, Told, Verified, VerifyAsk, WarmKey, tier_of};
+use tollkeeper_decide::{Purpose, Reach, Told, VerifyAsk, WarmKey, tier_of};
 use tollkeeper_wire as wire;
 
 use super::call::{Call, permit};
@@ -22,41 +22,56 @@ use crate::status::{Refusal, Ruling};
 const CHECK: &str = "/v2/gate.check";
 
 pub async fn check(call: &mut Call<'_>) -> Result<Reply, Refusal> {
-    let mut request: wire::CheckRequest<'_> = call.request()?;
+    let mut request: wire::CheckRequest<'_> =
+        call.request().map_err(|refusal| verify::with_query_fault(call.body, refusal))?;
     upper_case(&mut request);
     let retried = idempotency::key_of(call.headers)?;
     let purpose = if request.dry_run { Purpose::Look } else { Purpose::Spend };
-    let ask = ask(call, &request, "check", purpose).await?;
-    let ask = VerifyAsk { once: retried.is_some(), ..ask };
+    let mut ask = ask(call, &request, "check", purpose).await?;
+    ask.once = retried.is_some();
     let warm = warm(call, &ask).await?;
-    let answer = || {
+    let answer = |warm| {
         let decided = call.app.decider.verify(warm, call.now);
         let answer = call.app.ledger.record_verified(Kind::Gate, decided);
-        note(call, noted(&ask, &request), &answer);
-        checked(call, &answer, &ask.told)
+        let ruling = Ruling::of(&answer);
+        note(call, noted(&ask, &request), &ruling);
+        checked(call, &ruling, &ask.told)
     };
     match retried {
-        None => Ok(answer()),
+        None => Ok(answer(warm)),
         Some(key) => {
             let root_key_id = &ask.caller.id;
             let once = Once { root_key_id, route: CHECK, key, body: call.body, now: call.now };
-            call.app.idempotency.answer(once, answer)
+            call.app.idempotency.answer(once, || answer(warm))
         }
     }
 }
 
 pub async fn explain(call: &mut Call<'_>) -> Result<Reply, Refusal> {
-    let request: wire::ExplainRequest<'_> = call.request()?;
-    // Nothing that was counted since could be taken back, so the past is not to be had.
-    let at = request.at.map_or(call.now, Millis).max(call.now);
+    let request: wire::ExplainRequest<'_> =
+        call.request().map_err(|refusal| verify::with_query_fault(call.body, refusal))?;
+    let at = moment_of(request.at, call.now)?;
     let mut request = request.into_check();
     upper_case(&mut request);
-    let ask = ask(call, &request, "explain", Purpose::Explain).await?;
-    let ask = VerifyAsk { at: Some(at), ..ask };
+    let mut ask = ask(call, &request, "explain", Purpose::Explain).await?;
+    ask.at = Some(at);
     let warm = warm(call, &ask).await?;
     let decided = call.app.decider.verify(warm, at);
     let answer = call.app.ledger.record_verified(Kind::Gate, decided);
-    Ok(explained(call, &answer, &ask.told))
+    Ok(explained(call, &Ruling::of(&answer), &ask.told))
+}
+
+/// Nothing that was counted since could be taken back, so the past is not to be had. Who asks for now by a clock of its
+/// own is answered for now.
+fn moment_of(at: Option<u64>, now: Millis) -> Result<Millis, Refusal> {
+    /// A request under way, and clocks that are kept by NTP, badly.
+    const NOW_MS: u64 = 5_000;
+    let at = at.map_or(now, Millis);
+    if now.since(at) <= NOW_MS {
+        return Ok(at.max(now));
+    }
+    let fix = "Send a moment from now on, in unix milliseconds, or leave it out.";
+    Err(Refusal::Fields(vec![wire::FieldError::new("body.at", "Is in the past.", fix)]))
 }
 
 /// A proxy that spells a method its own way must not walk around the rules for it.
@@ -77,8 +92,8 @@ async fn ask<'a>(
     let (wanted, limits) = (wanted(request)?, verify::limits(request.ratelimits.as_deref())?);
     let caller = call.caller().await?;
     permit(&caller, "gate", "*", action)?;
-    let has_imports = caller.tenant.has_imports;
-    let key = request.key.as_ref().map(|key| verify::key_text(call, key.reveal(), has_imports));
+    let hashed = |text: &str| verify::key_text(call, text, &caller.tenant);
+    let key = request.key.as_ref().map(|key| hashed(key.reveal()));
     Ok(VerifyAsk {
         caller,
         reach: Reach::Tenant,
@@ -107,6 +122,7 @@ fn noted<'a>(ask: &'a VerifyAsk<'_>, request: &'a wire::CheckRequest<'_>) -> Not
     Noted {
         tenant_id: &ask.caller.tenant.id,
         key_text: request.key.as_ref().map(wire::KeyText::reveal),
+        external_id: ask.told.external_id,
         ip: ask.wanted.ip,
         method: request.method.as_deref(),
         path: request.path.as_deref(),
@@ -130,21 +146,20 @@ pub async fn warm(call: &mut Call<'_>, ask: &VerifyAsk<'_>) -> Result<WarmKey, R
 }
 
 /// Where the request stands, in the headers that every front sends. `Retry-After` belongs to the whole of it.
-pub fn stand(sheet: &mut Sheet, ruling: &Ruling<'_>, at: Millis) {
+pub fn stand(sheet: &mut Sheet, ruling: &Ruling<'_>) {
     let retry_after_s = ruling.retry_after_ms().map(|ms| ms.div_ceil(1_000).max(1));
     match ruling.tightest() {
         Some(tightest) => {
-            sheet.standing_until(&Standing::verified(tightest, at), retry_after_s);
+            sheet.standing_until(&Standing::verified(tightest, ruling.at()), retry_after_s);
         }
         None => sheet.retry_after(retry_after_s),
     }
 }
 
-fn checked(call: &Call<'_>, answer: &Answer<Verified>, told: &Told<'_>) -> Reply {
-    let (made, at) = (answer.made(), answer.at());
-    let ruling = Ruling::new(made, at);
-    let mut sheet = Sheet::new();
-    stand(&mut sheet, &ruling, at);
+fn checked(call: &Call<'_>, ruling: &Ruling<'_>, told: &Told<'_>) -> Reply {
+    let (made, at) = (ruling.made(), ruling.at());
+    let mut sheet = Sheet::for_limits(made.limits.len());
+    stand(&mut sheet, ruling);
     sheet.timing(&call.timing);
     sheet.success(
         call.id,
@@ -165,11 +180,10 @@ fn checked(call: &Call<'_>, answer: &Answer<Verified>, told: &Told<'_>) -> Reply
     )
 }
 
-fn explained(call: &Call<'_>, answer: &Answer<Verified>, told: &Told<'_>) -> Reply {
-    let (made, at) = (answer.made(), answer.at());
-    let ruling = Ruling::new(made, at);
-    let mut sheet = Sheet::new();
-    stand(&mut sheet, &ruling, at);
+fn explained(call: &Call<'_>, ruling: &Ruling<'_>, told: &Told<'_>) -> Reply {
+    let (made, at) = (ruling.made(), ruling.at());
+    let mut sheet = Sheet::for_limits(made.limits.len());
+    stand(&mut sheet, ruling);
     sheet.timing(&call.timing);
     sheet.success(
         call.id,

@@ -14,12 +14,17 @@ pub fn livez() -> Reply {
     plain(StatusCode::OK, TEXT, "ok\n")
 }
 
+/// Ready is a node that can answer. One whose database is away can, from its caches, until these are too old; asking the
+/// database is left to who does so every second anyway.
 pub fn readyz(app: &App) -> Reply {
-    if app.readiness.get() {
-        plain(StatusCode::OK, TEXT, "ready\n")
+    let why = if !app.readiness.get() {
+        "not ready: starting or draining\n"
+    } else if app.is_cut_off(app.clock.now()) {
+        "not ready: the database has not answered for longer than cached keys may be used; see that it runs and can be reached from here\n"
     } else {
-        plain(StatusCode::SERVICE_UNAVAILABLE, TEXT, "not ready: starting or draining\n")
-    }
+        return plain(StatusCode::OK, TEXT, "ready\n");
+    };
+    plain(StatusCode::SERVICE_UNAVAILABLE, TEXT, why)
 }
 
 pub fn liveness(id: RequestId) -> Reply {

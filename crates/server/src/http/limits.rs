@@ -1,5 +1,6 @@
 //! `limits.*`: look at a counter without spending, set counters back, and tell how often limits were met.
 
+use serde_json::json;
 use tollkeeper_account::Kind;
 use tollkeeper_core::{Cost, Limit, Millis, Override, RuleScope, Sharing, identifier_of};
 use tollkeeper_decide::{Counted, LimitCheck, Namespace, RootKey, Warm, owner};
@@ -7,7 +8,7 @@ use tollkeeper_store::{StatsOf, StoreError, Thing};
 use tollkeeper_wire as wire;
 
 use super::call::{Call, permit};
-use super::desk;
+use super::desk::{self, Author};
 use super::fields::Standing;
 use super::overrides::existing;
 use super::ratelimit::limit_of;
@@ -39,7 +40,8 @@ pub async fn peek(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let outcome = &one.outcome;
     let used = outcome.limit - outcome.remaining.min(outcome.limit);
     let (limit, remaining, reset) = (outcome.limit, outcome.remaining, outcome.reset.0);
-    Ok(sheet.success(call.id, wire::PeekReply { limit, used, remaining, reset }))
+    let degraded = one.degraded;
+    Ok(sheet.success(call.id, wire::PeekReply { limit, used, remaining, reset, degraded }))
 }
 
 pub async fn reset(call: &mut Call<'_>) -> Result<Reply, Refusal> {
@@ -49,6 +51,11 @@ pub async fn reset(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let cells = match &request.namespace {
         Some(called) => {
             let namespace = existing(call, &caller, called).await?;
+            let what = match &request.identifier {
+                Some(one) => json!({ "namespace": *namespace.name, "identifier": **one }),
+                None => json!({ "namespace": *namespace.name }),
+            };
+            noted(call, &caller, &namespace.id, what).await?;
             call.app.decider.reset(&namespace.tag, request.identifier.as_deref()).await?
         }
         None => reset_owner(call, &caller, &request).await?,
@@ -83,19 +90,37 @@ async fn reset_owner(
         .await?
     };
     let decider = &call.app.decider;
+    let book = decider.rules().of(&tenant.id);
+    let tags: Vec<_> = book.iter().flat_map(|book| book.counted_by(scope)).collect();
+    let missing = || Refusal::from(&StoreError::NotFound { what, named: named.to_owned() });
+    // Rules count users that nobody stored.
+    if found.is_none() && tags.is_empty() {
+        return Err(missing());
+    }
+    let field = if what == Thing::Key { "keyId" } else { "externalId" };
+    let target = found.as_deref().unwrap_or(named);
+    noted(call, caller, target, json!({ field: named })).await?;
     let mut cells = 0;
     for id in found.iter().flat_map(|id| [id.clone(), format!("quota:{id}")]) {
         cells += decider.reset(&owner(decider.hasher(), &tenant.slug, &id), None).await?;
     }
     let identifier = identifier_of(named);
-    for tag in decider.rules().of(&tenant.id).iter().flat_map(|book| book.counted_by(scope)) {
+    for tag in tags {
         cells += decider.reset(tag, Some(&identifier)).await?;
     }
-    // Rules count users that nobody stored.
-    if found.is_none() && cells == 0 {
-        return Err(Refusal::from(&StoreError::NotFound { what, named: named.to_owned() }));
-    }
-    Ok(cells)
+    if found.is_none() && cells == 0 { Err(missing()) } else { Ok(cells) }
+}
+
+/// Writes down who is about to set back what; without that nothing is set back.
+async fn noted(
+    call: &Call<'_>,
+    caller: &RootKey,
+    target: &str,
+    what: serde_json::Value,
+) -> Result<(), Refusal> {
+    let (author, target) = (Author::new(call, caller), target.to_owned());
+    desk::read(call, |store| async move { store.note_reset(author.by(), &target, what).await })
+        .await
 }
 
 /// A namespace is counted by its id, so that it is asked for by name or id like everywhere.
@@ -117,7 +142,14 @@ pub async fn stats(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let tenant = caller.tenant.id.clone();
     let sums = desk::read(call, |store| async move {
         let of = subject.as_ref().map_or(StatsOf::All, |(kind, name)| StatsOf::One(*kind, name));
-        store.limit_stats(&tenant, of, from, to).await
+        let sums = store.limit_stats(&tenant, of, from, to).await?;
+        // What was counted for a rule that was deleted since is still told.
+        if let (Some((Counted::Rule, named)), []) = (&subject, &sums[..]) {
+            let found = store.rule(&tenant, named).await?;
+            let missing = || StoreError::NotFound { what: Thing::Rule, named: named.clone() };
+            found.ok_or_else(missing)?;
+        }
+        Ok(sums)
     })
     .await?;
     let row = |sum: &tollkeeper_store::StatSum| wire::StatsReply {

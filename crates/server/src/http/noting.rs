@@ -4,9 +4,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use tollkeeper_account::Answer;
+use tollkeeper_account::{Answer, Whose};
 use tollkeeper_core::{Cost, Decision, Outcome};
-use tollkeeper_decide::{LimitAsk, Limited, Verified};
+use tollkeeper_decide::{LimitAsk, Limited};
 use tollkeeper_wire::Code;
 
 use super::call::Call;
@@ -20,30 +20,32 @@ pub struct Noted<'a> {
     pub tenant_id: &'a Arc<str>,
     /// As it came; never kept.
     pub key_text: Option<&'a str>,
+    /// As the request names it; a stored one goes before.
+    pub external_id: Option<&'a str>,
     pub ip: Option<IpAddr>,
     pub method: Option<&'a str>,
     pub path: Option<&'a str>,
 }
 
-pub fn note(call: &Call<'_>, noted: Noted<'_>, answer: &Answer<Verified>) {
-    let made = answer.made();
+pub fn note(call: &Call<'_>, noted: Noted<'_>, ruling: &Ruling<'_>) {
+    let made = ruling.made();
     if made.dry {
         return;
     }
-    let ruling = Ruling::new(made, answer.at());
     let code = code(made.verdict);
     let limit = ruling.tightest().map(|one| LimitFacts {
-        name: &one.name,
+        name: &one.terms.name,
         count: used(&one.outcome),
-        retry_after_ms: one.outcome.retry_after_ms(answer.at()),
+        retry_after_ms: one.outcome.retry_after_ms(ruling.at()),
     });
+    let stored = made.identity().map(|identity| Whose::Stored(&identity.external_id));
     let facts = Facts {
         tenant_id: noted.tenant_id,
         decision: ending(code).0,
         code: code.as_str(),
         status: ruling.status().as_u16(),
         key_id: made.key.as_ref().map(|key| &key.record.id),
-        external_id: made.identity().map(|identity| &identity.external_id),
+        whose: stored.or(noted.external_id.map(Whose::Told)),
         key_text: noted.key_text,
         ip: noted.ip,
         method: noted.method,
@@ -80,14 +82,14 @@ fn keep_limited(call: &Call<'_>, ask: &LimitAsk<'_>, answer: &Answer<Limited>) {
     let Some(check) = ask.checks.get(place) else { return };
     let code = if made.passed { Code::Valid } else { Code::RateLimited };
     let (decision, status) = ending(code);
-    let identifier = Arc::from(cleaned(check.identifier, None));
+    let identifier = cleaned(check.identifier, None);
     let facts = Facts {
         tenant_id: &ask.caller.tenant.id,
         decision,
         code: code.as_str(),
         status,
         key_id: None,
-        external_id: Some(&identifier),
+        whose: Some(Whose::Told(&identifier)),
         key_text: None,
         ip: None,
         method: None,

@@ -9,6 +9,7 @@ use tollkeeper_store::StoreError;
 use tollkeeper_wire as wire;
 
 use super::call::{Call, permit};
+use super::desk::Author;
 use super::reply::{Reply, Sheet};
 use crate::status::Refusal;
 
@@ -24,10 +25,10 @@ pub async fn set(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     if !namespace.overrides.has_room_for(&request.identifier) {
         return Err(Refusal::TooManyOverrides);
     }
-    let (tenant, name, identifier) = owned(&caller, &namespace, &request.identifier);
-    let (store, now) = (call.app.store.clone(), call.now);
+    let (name, identifier) = (namespace.id.to_string(), request.identifier.to_string());
+    let (store, author) = (call.app.store.clone(), Author::new(call, &caller));
     let setting =
-        async move { store.set_override(&tenant, &name, &identifier, quota, width, now).await };
+        async move { store.set_override(author.by(), &name, &identifier, quota, width).await };
     let set = stored(call, setting, &request.namespace, &request.identifier).await?;
     forget(call, &caller, &namespace);
     Ok(reply(call, wire::SetOverrideReply { override_id: set.override_id.into() }))
@@ -48,7 +49,7 @@ pub async fn list(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let request: wire::ListOverridesRequest<'_> = call.request()?;
     let caller = call.caller().await?;
     let namespace = permitted(call, &caller, &request.namespace, "read_override").await?;
-    let (tenant, name, _) = owned(&caller, &namespace, "");
+    let (tenant, name) = (caller.tenant.id.to_string(), namespace.id.to_string());
     let (store, limit) = (call.app.store.clone(), request.limit);
     let cursor = request.cursor.as_deref().map(str::to_owned);
     let listing = async move {
@@ -70,9 +71,9 @@ pub async fn delete(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let request: wire::DeleteOverrideRequest<'_> = call.request()?;
     let caller = call.caller().await?;
     let namespace = permitted(call, &caller, &request.namespace, "delete_override").await?;
-    let (tenant, name, identifier) = owned(&caller, &namespace, &request.identifier);
-    let store = call.app.store.clone();
-    let deleting = async move { store.delete_override(&tenant, &name, &identifier).await };
+    let (name, identifier) = (namespace.id.to_string(), request.identifier.to_string());
+    let (store, author) = (call.app.store.clone(), Author::new(call, &caller));
+    let deleting = async move { store.delete_override(author.by(), &name, &identifier).await };
     stored(call, deleting, &request.namespace, &request.identifier).await?;
     forget(call, &caller, &namespace);
     Ok(reply(call, wire::Empty {}))
@@ -82,9 +83,9 @@ pub async fn delete_namespace(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let request: wire::DeleteNamespaceRequest<'_> = call.request()?;
     let caller = call.caller().await?;
     let namespace = permitted(call, &caller, &request.namespace, "delete_namespace").await?;
-    let (tenant, name, _) = owned(&caller, &namespace, "");
-    let (store, now) = (call.app.store.clone(), call.now);
-    let deleting = async move { store.delete_namespace(&tenant, &name, now).await };
+    let (store, author) = (call.app.store.clone(), Author::new(call, &caller));
+    let name = namespace.id.to_string();
+    let deleting = async move { store.delete_namespace(author.by(), &name).await };
     stored(call, deleting, &request.namespace, "").await?;
     forget(call, &caller, &namespace);
     Ok(reply(call, wire::Empty {}))
@@ -126,15 +127,14 @@ async fn stored<T: Send + 'static>(
 ) -> Result<T, Refusal> {
     let done = call.app.backstage.spawn(work).await;
     let done = done.map_err(|error| Refusal::Unexpected(error.to_string()))?;
-    done.map_err(|error| Refusal::of_store(&error, namespace, identifier))
+    done.map_err(|error| {
+        call.app.store.note_failure(&error);
+        Refusal::of_store(&error, namespace, identifier)
+    })
 }
 
 fn forget(call: &Call<'_>, caller: &RootKey, namespace: &Namespace) {
     call.app.decider.forget_namespace(&caller.tenant.id, &[&namespace.name, &namespace.id]);
-}
-
-fn owned(caller: &RootKey, namespace: &Namespace, identifier: &str) -> (String, String, String) {
-    (caller.tenant.id.to_string(), namespace.id.to_string(), identifier.to_owned())
 }
 
 fn shown(one: &Override) -> wire::OverrideReply<'_> {

@@ -28,6 +28,8 @@ static TIMING: HeaderName = HeaderName::from_static("x-tollkeeper-timing");
 
 /// Fits one limit's reply with all its headers; longer ones grow.
 const SHEET_BYTES: usize = 640;
+/// What each further limit adds to a reply that lists them.
+const LIMIT_BYTES: usize = 256;
 const HEADERS: usize = 16;
 
 /// A reply in the making: text first, cut into header values and a body at the end.
@@ -41,7 +43,13 @@ pub struct Sheet {
 
 impl Sheet {
     pub fn new() -> Self {
-        Self { text: Vec::with_capacity(SHEET_BYTES), cuts: smallvec::SmallVec::new() }
+        Self::for_limits(1)
+    }
+
+    /// With room for a reply that lists so many.
+    pub fn for_limits(limits: usize) -> Self {
+        let bytes = SHEET_BYTES + limits.saturating_sub(1) * LIMIT_BYTES;
+        Self { text: Vec::with_capacity(bytes), cuts: smallvec::SmallVec::new() }
     }
 
     pub fn header(&mut self, name: &'static HeaderName, write: impl FnOnce(&mut Vec<u8>)) {
@@ -86,8 +94,10 @@ impl Sheet {
     }
 
     /// An answer that was given before, word for word.
-    pub fn again(body: Vec<u8>) -> Reply {
-        let mut reply = Response::new(Full::new(Bytes::from(body)));
+    pub fn again(mut self, body: &[u8]) -> Reply {
+        let body_at = self.text.len();
+        self.text.extend_from_slice(body);
+        let mut reply = self.cut(StatusCode::OK, body_at);
         reply.headers_mut().insert(CONTENT_TYPE, JSON);
         reply
     }

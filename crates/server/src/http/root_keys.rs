@@ -7,6 +7,7 @@ use tollkeeper_wire as wire;
 
 use super::call::{Call, permit};
 use super::desk::{self, Author, reply};
+use super::known_permissions::is_known;
 use super::reply::Reply;
 use super::route::RootKeyCall;
 use super::stored::{owned, page_reply, page_rows, patch, texts};
@@ -36,6 +37,11 @@ async fn create(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     permit(&caller, "rootKeys", "*", "createKey")?;
     let expires = request.expires.value().copied().map(Millis);
     let permissions = texts(&request.permissions);
+    let mut faults = unknown(&permissions);
+    faults.extend(expires.filter(|at| *at <= call.now).map(|_| in_the_past()));
+    if !faults.is_empty() {
+        return Err(Refusal::Fields(faults));
+    }
     within(&caller, &permissions, expires)?;
     let minted = Minted::new(&call.app.keyring)?;
     let row = minted.row(owned(request.name.as_ref()), permissions, expires);
@@ -65,6 +71,10 @@ async fn update(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     permit(&caller, "rootKeys", &request.key_id, "updateKey")?;
     let permissions = request.permissions.as_deref().map(texts);
     if let Some(permissions) = &permissions {
+        let faults = unknown(permissions);
+        if !faults.is_empty() {
+            return Err(Refusal::Fields(faults));
+        }
         // Widening a key that lives longer than the caller would outlive it just as making one would.
         let target = existing(call, &caller, &request.key_id).await?;
         within(&caller, permissions, target.expires)?;
@@ -110,6 +120,26 @@ async fn existing(call: &Call<'_>, caller: &RootKey, id: &str) -> Result<RootKey
     let found =
         desk::read(call, |store| async move { store.root_key_view(&tenant, &named).await }).await?;
     found.ok_or_else(|| Refusal::not_found(Thing::RootKey, id))
+}
+
+fn unknown(permissions: &[String]) -> Vec<wire::FieldError> {
+    let given = permissions.iter().enumerate();
+    let strange = given.filter(|(_, permission)| !is_known(permission));
+    strange
+        .map(|(at, _)| {
+            let fix = "Send `*`, or `group.id.action` as /openapi.json names it at each call, with one id or `*`.";
+            wire::FieldError::new(
+                format!("body.permissions[{at}]"),
+                "Is no permission that this server knows.",
+                fix,
+            )
+        })
+        .collect()
+}
+
+fn in_the_past() -> wire::FieldError {
+    let fix = "Send a later moment in unix milliseconds, or null: never.";
+    wire::FieldError::new("body.expires", "Is in the past: the key would never work.", fix)
 }
 
 /// Refuses what would go beyond the caller itself.

@@ -10,12 +10,13 @@ use tollkeeper_store::{
     RuleRow, RuleText, RulesApplied, Run, Store, StoreError, Thing, Unlisted, Written,
 };
 use tollkeeper_wire as wire;
+use wire::page::{cursor_at, named_by};
 
 use super::call::{Call, permit};
 use super::desk::{self, Author, reply};
 use super::reply::Reply;
 use super::route::RuleCall;
-use super::stored::{owned, page_reply, page_rows};
+use super::stored::{bad_cursor, page_reply, page_rows};
 use crate::rules::{Apply, CheckedRule, read_apply};
 use crate::status::Refusal;
 
@@ -81,7 +82,7 @@ where
     let (work, backstage) = (work(call.app.store.clone()), call.app.backstage.clone());
     let done = call.app.rules.changing().run(move || backstage.block_on(work)).await;
     let done = done.map_err(|error| Refusal::Unexpected(error.to_string()))?;
-    let written = done.map_err(|error| Refusal::from(&error))?;
+    let written = done.map_err(|error| desk::noted(call, &error))?;
     call.app.follow(written.revision).await;
     Ok(written.value)
 }
@@ -100,12 +101,16 @@ async fn list(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let request: wire::ListRulesRequest<'_> = call.request()?;
     let caller = call.caller().await?;
     permit(&caller, "rules", "*", "list")?;
-    let (tenant, cursor) = (caller.tenant.id.clone(), owned(request.cursor.as_ref()));
+    let from = request.cursor.as_deref().map(|text| named_by(text).ok_or_else(bad_cursor));
+    let (tenant, from) = (caller.tenant.id.clone(), from.transpose()?.map(str::to_owned));
     let rows = page_rows(request.limit);
-    let page = desk::read(call, |store| async move {
-        store.list_rules(&tenant, cursor.as_deref(), rows).await
-    })
-    .await?;
+    let mut page =
+        desk::read(
+            call,
+            |store| async move { store.list_rules(&tenant, from.as_deref(), rows).await },
+        )
+        .await?;
+    page.next_cursor = page.next_cursor.as_deref().map(cursor_at);
     Ok(page_reply(call, &page, |row| wire::Rule(fields_of(&row.body))))
 }
 

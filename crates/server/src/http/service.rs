@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::Request;
-use http::header::{CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue, TRANSFER_ENCODING};
+use http::header::{
+    CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HeaderMap, HeaderValue, TRANSFER_ENCODING,
+};
+use http::request::Parts;
+use http::{Request, Version};
 use hyper::body::{Body, Incoming};
 
 use super::call::Call;
@@ -18,25 +21,35 @@ use super::{system, tenants, usage};
 use crate::app::App;
 use crate::clock::Stamp;
 use crate::forward_auth;
+use crate::hush::tell;
 use crate::ids::RequestId;
 use crate::status::Refusal;
 
 /// Answers any request; every way out is counted.
 pub async fn answer(app: &Arc<App>, request: Request<Incoming>) -> Reply {
     let id = app.ids.next();
-    let reply = match dispatch(app, request, id).await {
+    let (mut head, mut body) = request.into_parts();
+    // Both stay here: whatever awaits would otherwise copy them into its own room.
+    let mut reply = match dispatch(app, &mut head, &mut body, id).await {
         Ok(reply) => reply,
         Err(refusal) => refused(Sheet::new(), id, refusal),
     };
+    // Who asks whether to send a body at all is answered, and over HTTP/2 is told to stop.
+    if !body.is_end_stream() && head.version < Version::HTTP_2 && !head.headers.contains_key(EXPECT)
+    {
+        body::run_out(body);
+    }
     app.ledger.page().response(reply.status().as_u16());
+    if !app.readiness.get() && head.version < Version::HTTP_2 {
+        // It ends soon, and so would the next request on this connection.
+        reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     reply
 }
 
 /// What was read of a cache before the refusal is told on `sheet` all the same.
 fn refused(sheet: Sheet, id: RequestId, refusal: Refusal) -> Reply {
-    if let Some(internal) = refusal.internal() {
-        tracing::error!(request_id = id.as_str(), "{internal}");
-    }
+    tell(id, &refusal);
     // Where this body ends is unknown or in doubt, and with it where a next request would begin.
     let ends = matches!(refusal, Refusal::BodyUnreadable);
     let mut reply = sheet.failure(id, refusal);
@@ -48,10 +61,10 @@ fn refused(sheet: Sheet, id: RequestId, refusal: Refusal) -> Reply {
 
 async fn dispatch(
     app: &Arc<App>,
-    request: Request<Incoming>,
+    head: &mut Parts,
+    body: &mut Incoming,
     id: RequestId,
 ) -> Result<Reply, Refusal> {
-    let (head, body) = request.into_parts();
     if body.size_hint().exact().is_none() && !is_chunked_once(&head.headers) {
         return Err(Refusal::BodyUnreadable);
     }
@@ -75,7 +88,10 @@ async fn dispatch(
         }
         _ => {}
     }
-    if body::may_be_large(&body, route.body_max) {
+    if is_encoded(&head.headers) {
+        return Err(Refusal::BodyEncoded);
+    }
+    if body::may_be_large(body, route.body_max) {
         // Read for nobody who is not let in: it takes room that others need.
         Box::pin(Call::new(app, &head.headers, &[], id, Stamp::now()).caller()).await?;
     }
@@ -83,8 +99,11 @@ async fn dispatch(
     // The moment the request is whole: what comes before it is the network's time, not ours.
     let start = Stamp::now();
     let reply = match route.effect {
-        Effect::Asks => serve(route, Call::new(app, &head.headers, &body, id, start)).await,
-        Effect::Changes => Box::pin(to_its_end(app, route, head.headers, body, id, start)).await?,
+        Effect::Asks => serve(route, &mut Call::new(app, &head.headers, &body, id, start)).await,
+        Effect::Changes => {
+            let headers = std::mem::take(&mut head.headers);
+            Box::pin(to_its_end(app, route, headers, body, id, start)).await?
+        }
     };
     app.ledger.page().decisions.observe_ns(Stamp::now().nanos_since(start));
     Ok(reply)
@@ -100,7 +119,8 @@ async fn to_its_end(
     start: Stamp,
 ) -> Result<Reply, Refusal> {
     let app = Arc::clone(app);
-    let change = async move { serve(route, Call::new(&app, &headers, &body, id, start)).await };
+    let change =
+        async move { serve(route, &mut Call::new(&app, &headers, &body, id, start)).await };
     tokio::spawn(change).await.map_err(|error| Refusal::Unexpected(error.to_string()))
 }
 
@@ -109,10 +129,10 @@ const PLAIN_PROBLEMS: [&str; 2] =
     ["/v2/permissions.updatePermission", "/v2/permissions.updateRole"];
 
 /// One call, answered or refused.
-async fn serve(route: &'static Route, mut call: Call<'_>) -> Reply {
+async fn serve(route: &'static Route, call: &mut Call<'_>) -> Reply {
     let outcome = match route.effect {
-        Effect::Asks => handle(route.endpoint, &mut call).await,
-        Effect::Changes => Box::pin(changes::answer(route, &mut call)).await,
+        Effect::Asks => handle(route.endpoint, call).await,
+        Effect::Changes => Box::pin(changes::answer(route, call)).await,
     };
     let mut reply = outcome.unwrap_or_else(|refusal| {
         let mut sheet = Sheet::new();
@@ -140,6 +160,12 @@ fn is_chunked_once(headers: &HeaderMap) -> bool {
     let plain =
         codings.next().is_none_or(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"));
     plain && codings.next().is_none()
+}
+
+/// Nothing is unpacked here: a few bytes could become gigabytes.
+fn is_encoded(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(CONTENT_ENCODING).iter();
+    codings.any(|coding| !coding.is_empty() && !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
 /// The hot calls in place, all others in a box: every request would otherwise carry the room of the largest, which is

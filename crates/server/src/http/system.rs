@@ -82,7 +82,11 @@ async fn status(call: &mut Call<'_>) -> Result<Reply, Refusal> {
                 .map_or(wire::Mode::Memory, |shared| shown_mode(shared.fleet.modes.of_fleet())),
             tenants: seen.tenants(),
             redis: shared.map(|shared| seen.servers(shared)).unwrap_or_default(),
-            database: wire::DatabaseStatus { kind: app.database, answers },
+            database: wire::DatabaseStatus {
+                kind: app.database,
+                answers,
+                writes: answers && !app.store.refuses_writes(),
+            },
             cells: seen.cells(),
             keys_cached: app.decider.keys_cached() as u64,
             degraded: !answers || app.is_degraded(call.now),

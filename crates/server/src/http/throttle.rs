@@ -1,5 +1,5 @@
-//! Bounds on callers of the API themselves: calls of a tenant in a minute, changes by a root key in a second.
-//! Counted in this process only. They guard the database, and sell nothing.
+//! Bounds on callers of the API themselves: changes by a root key in a second, counted in this process only, for they guard
+//! the database and sell nothing; and what a tenant is told of its calls in a minute, which are a limit like any other.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,6 @@ use tollkeeper_core::{Cost, Limit, Millis, Outcome, Quota, State, Width};
 use crate::status::Refusal;
 
 const SECOND_MS: u64 = 1_000;
-const MINUTE_MS: u64 = 60_000;
 /// Beyond so many callers, those who have been quiet for long enough are forgotten.
 const CALLERS_MAX: usize = 10_000;
 
@@ -22,7 +21,6 @@ const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 /// Shared by all workers.
 #[derive(Debug)]
 pub struct Throttles {
-    tenants: Counters,
     root_keys: Counters,
     /// A change is one transaction with its audit row and announcements, of which SQLite makes a few thousand in a
     /// second: one root key that runs wild leaves most of them to everybody else.
@@ -43,19 +41,7 @@ pub struct TenantStanding {
 
 impl Throttles {
     pub fn new(changes_per_second: u64) -> Self {
-        let (tenants, root_keys) = (Counters::default(), Counters::default());
-        Self { tenants, root_keys, changes_per_second }
-    }
-
-    /// Counts one call of a tenant that may make so many in a minute.
-    pub fn call(
-        &self,
-        tenant_id: &Arc<str>,
-        per_minute: u64,
-        now: Millis,
-    ) -> Option<TenantStanding> {
-        let limit = Limit::sliding_window(Quota::new(per_minute)?, Width::from_millis(MINUTE_MS)?);
-        Some(TenantStanding { outcome: self.tenants.spend(tenant_id, limit, now), now })
+        Self { root_keys: Counters::default(), changes_per_second }
     }
 
     /// Counts one change by this root key, or says when there is room for it.
@@ -99,6 +85,10 @@ impl Counters {
 // === impl TenantStanding ===
 
 impl TenantStanding {
+    pub fn new(outcome: Outcome, now: Millis) -> Self {
+        Self { outcome, now }
+    }
+
     pub fn refusal(&self) -> Option<Refusal> {
         let retry_after_s = retry_after_s(&self.outcome, self.now)?;
         Some(Refusal::TenantLimited { retry_after_s })
@@ -138,16 +128,6 @@ mod tests {
         assert!((0..2).all(|_| denied(&throttles, "rk_1", 1_000).is_none()));
         assert_eq!(denied(&throttles, "rk_1", 1_499), Some(1));
         assert_eq!(denied(&throttles, "rk_1", 1_500), None);
-    }
-
-    #[test]
-    fn a_tenant_over_its_minute_is_told_when_to_come_back() {
-        let (throttles, tenant) = (Throttles::new(200), Arc::from("ws_1"));
-        let call = |now| throttles.call(&tenant, 2, Millis(now)).unwrap().refusal();
-        assert!(call(60_000).is_none() && call(60_000).is_none());
-        let wait = call(60_000).unwrap().retry_after_s().unwrap();
-        assert!((1..=120).contains(&wait));
-        assert!(call(60_000 + wait * 1_000).is_none());
     }
 
     #[test]

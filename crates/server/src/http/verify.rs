@@ -3,14 +3,11 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use smallvec::SmallVec;
-use tollkeeper_account::{Answer, Kind};
+use tollkeeper_account::Kind;
 use tollkeeper_core::{
     Algorithm, Cost, Millis, PermissionQuery, RequestPath, Use, Verdict, Window, key_is_intact,
 };
-use tollkeeper_decide::{
-    AskedLimit, KeyText, LoadedKey, Purpose, Reach, Told, Verified, VerifyAsk,
-};
+use tollkeeper_decide::{AskedLimit, KeyText, LoadedKey, Purpose, Reach, Tenant, Told, VerifyAsk};
 use tollkeeper_wire as wire;
 
 use super::call::Call;
@@ -25,13 +22,14 @@ use crate::status::{Refusal, Ruling};
 const ROUTE: &str = "/v2/keys.verifyKey";
 
 pub async fn verify(call: &mut Call<'_>) -> Result<Reply, Refusal> {
-    let request: wire::VerifyKeyRequest<'_> = call.request()?;
+    let request: wire::VerifyKeyRequest<'_> =
+        call.request().map_err(|refusal| with_query_fault(call.body, refusal))?;
     let retried = idempotency::key_of(call.headers)?;
     let method = request.method.as_deref().map(upper);
     let (wanted, limits) = (wanted(&request)?, limits(request.ratelimits.as_deref())?);
     let caller = call.caller().await?;
     let ask = VerifyAsk {
-        key: Some(key_text(call, request.key.reveal(), caller.tenant.has_imports)),
+        key: Some(key_text(call, request.key.reveal(), &caller.tenant)),
         caller,
         reach: Reach::Verify,
         wanted,
@@ -53,27 +51,45 @@ pub async fn verify(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let (app, timing, tally) = (call.app, &mut call.timing, call.app.ledger.page());
     let mut see = |cache, freshness| timing.note(tally, cache, freshness);
     let warm = app.decider.warm_key(&ask, call.now, &mut see).await?;
-    let answer = || {
+    let answer = |warm| {
         let decided = app.decider.verify(warm, call.now);
         let answer = app.ledger.record_verified(Kind::Verify, decided);
         let noted = Noted {
             tenant_id: &ask.caller.tenant.id,
             key_text: Some(request.key.reveal()),
+            external_id: ask.told.external_id,
             ip: ask.wanted.ip,
             method: request.method.as_deref(),
             path: request.path.as_deref(),
         };
-        note(call, noted, &answer);
-        render(call, &answer)
+        let ruling = Ruling::of(&answer);
+        note(call, noted, &ruling);
+        render(call, &ruling)
     };
     match retried {
-        None => Ok(answer()),
+        None => Ok(answer(warm)),
         Some(key) => {
             let root_key_id = &ask.caller.id;
             let once = Once { root_key_id, route: ROUTE, key, body: call.body, now: call.now };
-            app.idempotency.answer(once, answer)
+            app.idempotency.answer(once, || answer(warm))
         }
     }
+}
+
+/// A body that is refused for its fields may hold a bad permission query too: that is said at once.
+#[cold]
+pub fn with_query_fault(body: &[u8], refusal: Refusal) -> Refusal {
+    const PLACE: &str = "body.permissions";
+    let Refusal::Fields(mut errors) = refusal else { return refusal };
+    let body: Option<serde_json::Value> = serde_json::from_slice(body).ok();
+    let query = body.as_ref().and_then(|body| body.get("permissions")?.as_str());
+    let fault = query.and_then(|query| PermissionQuery::parse(query).err());
+    if let Some(fault) = fault.filter(|_| !errors.iter().any(|error| error.location == PLACE)) {
+        let wrong = format!("Is wrong at character {}: found {}.", fault.at + 1, fault.found);
+        let fix = format!("Expected there: {}.", fault.expected);
+        errors.push(wire::FieldError::new(PLACE, wrong, fix));
+    }
+    Refusal::Fields(errors)
 }
 
 /// Rules write methods in upper case; people who fill in a field by hand do not always.
@@ -85,9 +101,10 @@ pub fn upper(method: &str) -> Cow<'_, str> {
 }
 
 /// The text is hashed here and goes no further.
-pub fn key_text(call: &Call<'_>, text: &str, has_imports: bool) -> KeyText {
+pub fn key_text(call: &Call<'_>, text: &str, tenant: &Tenant) -> KeyText {
     let ours = call.app.keyring.hash(text.as_bytes());
-    let imported = if has_imports { Keyring::imported_hash(text.as_bytes()) } else { ours };
+    let imported =
+        if tenant.has_imports { Keyring::imported_hash(&tenant.id, text.as_bytes()) } else { ours };
     KeyText { ours, imported, intact: key_is_intact(text) }
 }
 
@@ -104,7 +121,7 @@ fn wanted<'a>(request: &'a wire::VerifyKeyRequest<'_>) -> Result<Use<'a>, Refusa
 
 pub fn limits<'a>(
     asked: Option<&'a [wire::VerifyRatelimit<'_>]>,
-) -> Result<SmallVec<[AskedLimit<'a>; 2]>, Refusal> {
+) -> Result<Vec<AskedLimit<'a>>, Refusal> {
     let asked = asked.unwrap_or_default().iter().map(|asked| {
         let own = match (asked.limit, asked.duration) {
             (Some(limit), Some(duration)) => {
@@ -119,21 +136,21 @@ pub fn limits<'a>(
     asked.collect()
 }
 
-fn render(call: &Call<'_>, answer: &Answer<Verified>) -> Reply {
-    let made = answer.made();
-    let mut sheet = Sheet::new();
-    gate::stand(&mut sheet, &Ruling::new(made, answer.at()), answer.at());
+fn render(call: &Call<'_>, ruling: &Ruling<'_>) -> Reply {
+    let made = ruling.made();
+    let mut sheet = Sheet::for_limits(made.limits.len());
+    gate::stand(&mut sheet, ruling);
     sheet.timing(&call.timing);
     match &made.key {
         None => sheet.success(call.id, wire::VerifyKeyReply::bare(wire::Code::NotFound)),
-        Some(key) => sheet.success(call.id, full(made, key, answer.at())),
+        Some(key) => sheet.success(call.id, full(ruling, key)),
     }
 }
 
-fn full<'a>(made: &'a Verified, key: &'a LoadedKey, now: Millis) -> wire::VerifyKeyReply<'a> {
-    let record = &key.record;
+fn full<'a>(ruling: &Ruling<'a>, key: &'a LoadedKey) -> wire::VerifyKeyReply<'a> {
+    let (made, record) = (ruling.made(), &key.record);
     let counted = made.limits.iter().filter(|one| !one.is_shadow());
-    let limits: Vec<_> = counted.map(|one| limit_line(one, now)).collect();
+    let limits: Vec<_> = counted.map(|one| limit_line(one, ruling.at())).collect();
     wire::VerifyKeyReply {
         key_id: Some(record.id.as_ref().into()),
         keyspace_id: Some(record.project.id.as_ref().into()),
@@ -146,7 +163,7 @@ fn full<'a>(made: &'a Verified, key: &'a LoadedKey, now: Millis) -> wire::Verify
         roles: record.roles.as_slice().into(),
         identity: record.identity.as_ref().map(identity),
         ratelimits: limits.into(),
-        delay_ms: Ruling::new(made, now).delay_ms(),
+        delay_ms: ruling.delay_ms(),
         revoked_at: match made.verdict {
             Verdict::Revoked { at } => Some(at.0),
             _ => None,
@@ -156,18 +173,17 @@ fn full<'a>(made: &'a Verified, key: &'a LoadedKey, now: Millis) -> wire::Verify
 }
 
 fn limit_line(one: &tollkeeper_decide::VerifiedLimit, now: Millis) -> wire::VerifiedLimit<'_> {
-    let counted = (one.limit.quota.get(), duration_ms(one.limit.algorithm));
-    let written = one.written.map(|written| (written.quota.get(), written.width.millis()));
-    let (limit, duration) = written.unwrap_or(counted);
+    let counted = duration_ms(one.limit.algorithm);
     wire::VerifiedLimit {
-        id: one.id.as_ref().into(),
-        name: one.name.as_ref().into(),
-        limit,
-        duration,
+        id: one.terms.id.as_ref().into(),
+        name: one.terms.name.as_ref().into(),
+        // What `remaining` counts down from: of a bucket its capacity, as everywhere.
+        limit: one.outcome.limit,
+        duration: one.written.map_or(counted, |written| written.width.millis()),
         reset: one.outcome.reset.0,
         remaining: one.outcome.remaining,
         exceeded: one.denies(),
-        auto_apply: one.auto_apply,
+        auto_apply: one.terms.auto_apply,
         retry_after_ms: one.outcome.retry_after_ms(now),
         degraded: one.degraded,
     }

@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
+use super::aside::Aside;
 use super::gauges::Place;
 use super::watched::{Activity, Watched};
 use crate::app::App;
@@ -35,7 +36,13 @@ const STREAMS_MAX: u32 = 256;
 /// How a worker serves every one of its connections.
 pub(super) fn protocol() -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().max_buf_size(HEAD_BYTES_MAX).max_headers(HEADERS_MAX).header_read_timeout(None);
+    builder
+        .http1()
+        .max_buf_size(HEAD_BYTES_MAX)
+        .max_headers(HEADERS_MAX)
+        .header_read_timeout(None)
+        // Most answers are a few hundred bytes: putting body and head together costs less than having the kernel do it.
+        .writev(false);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -51,7 +58,7 @@ pub(super) async fn serve(
     socket: TcpStream,
     app: Arc<App>,
     _place: Place,
-    mut draining: watch::Receiver<bool>,
+    draining: watch::Receiver<bool>,
 ) {
     let activity = Arc::new(Activity::default());
     let io = TokioIo::new(Watched::new(socket, Arc::clone(&activity)));
@@ -63,27 +70,35 @@ pub(super) async fn serve(
         }
     });
     let mut connection = pin!(protocol.serve_connection(io, service));
+    let dismissed = pin!(dismissed(draining, &activity));
+    tokio::select! {
+        biased;
+        // Whatever ends it, the client knows better than we do; there is nobody left to tell.
+        _ = connection.as_mut() => return,
+        verdict = Aside::new(dismissed) => if verdict == Verdict::Cut {
+            app.gauges.time_out();
+            return;
+        },
+    }
+    connection.as_mut().graceful_shutdown();
+    let _ = tokio::time::timeout(LOOK * HEAD_LOOKS, connection).await;
+}
+
+/// Waits until the connection is to end: we drain, or have lost our patience.
+async fn dismissed(mut draining: watch::Receiver<bool>, activity: &Activity) -> Verdict {
     let mut looks = tokio::time::interval(LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut patience = Patience::default();
     loop {
         tokio::select! {
             biased;
-            // Whatever ends it, the client knows better than we do; there is nobody left to tell.
-            _ = connection.as_mut() => return,
-            _ = draining.changed() => break,
-            _ = looks.tick() => match patience.look(&activity) {
+            _ = draining.changed() => return Verdict::Leave,
+            _ = looks.tick() => match patience.look(activity) {
                 Verdict::Stay => {}
-                Verdict::Leave => break,
-                Verdict::Cut => {
-                    app.gauges.time_out();
-                    return;
-                }
+                verdict => return verdict,
             },
         }
     }
-    connection.as_mut().graceful_shutdown();
-    let _ = tokio::time::timeout(LOOK * HEAD_LOOKS, connection).await;
 }
 
 /// Counts looks at which nothing had moved.

@@ -6,7 +6,7 @@ use super::*;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tollkeeper_core::Boot;
-use tollkeeper_decide::{LeaseTable, Mode};
+use tollkeeper_decide::{LeaseTable, Mode, Patience};
 use tollkeeper_redis::RedisUrl;
 use tollkeeper_testkit::RedisServer;
 
@@ -63,7 +63,8 @@ async fn guard(redis: &RedisServer, store: Store) -> Guard {
     let origin = RedisOrigin::start(&url, Boot(1), &Handle::current());
     let table = LeaseTable::new(1_000, Boot(1));
     let steady = Arc::new(clock.steady());
-    let fleet = Fleet::new(table, Arc::new(origin.clone()), Mode::Redis, steady, Handle::current());
+    let (patience, own) = (Patience::USUAL, Handle::current());
+    let fleet = Fleet::new(table, Arc::new(origin.clone()), Mode::Redis, steady, patience, own);
     store.first_mode(Mode::Redis, clock.now()).await.unwrap();
     let (rollback, ledger) = (Arc::new(Rollback::new(true)), Ledger::new(1));
     Guard { rollback, node: "a".into(), fleet, origin, ledger, store, clock }

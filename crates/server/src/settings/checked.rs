@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use tollkeeper_decide::Mode;
+use tollkeeper_decide::{Mode, Patience};
 use tollkeeper_redis::RedisUrl;
 
 use super::problems::{Problem, Problems};
@@ -27,6 +27,8 @@ pub struct Settings {
     pub region: Option<String>,
     /// Shared counters of a fleet.
     pub redis: Option<RedisUrl>,
+    /// How long a request waits for them.
+    pub redis_patience: Patience,
     /// Where limits are counted, at the first start; without Redis it is memory whatever this says.
     pub mode: Mode,
     /// Whether this node sets the mode to memory by itself when Redis is the trouble.
@@ -62,6 +64,11 @@ pub enum Database {
 }
 
 impl Settings {
+    /// The lock on the data directory is then a lock on the database too: no other process can have it open.
+    pub fn is_alone_on_its_database(&self) -> bool {
+        matches!(&self.database, Database::Sqlite { path } if path.parent() == Some(&self.data_dir))
+    }
+
     /// Gathers and checks in one go: bad names and bad values come back together.
     pub fn load(
         flags: &BTreeMap<String, String>,
@@ -108,6 +115,8 @@ impl Sheet<'_> {
         let region = self.optional("region", syntax::label);
         let mode = self.mode();
         let redis = self.optional("redis_url", |text| RedisUrl::parse(text).ok());
+        let redis_patience_ms =
+            self.required("redis_patience_ms", |text| syntax::whole(text, &(1..=200)));
         let rollback = self.required("rollback", syntax::switch);
         let caching = self.caching();
         let audit_sample = self.required("audit_sample", syntax::share);
@@ -137,6 +146,7 @@ impl Sheet<'_> {
             node: node?.unwrap_or_else(host_name),
             region: region?,
             redis: redis?,
+            redis_patience: Patience::from_millis(redis_patience_ms?),
             mode,
             rollback: rollback?,
             cache_fresh_ms,

@@ -107,6 +107,8 @@ pub static SETTINGS: &[Setting] = &[
         "postgres://USER:PASSWORD@HOST/NAME"),
     Setting::new("redis_url", Unset("none"), "Shared state of a fleet",
         "redis://, rediss://, redis-sentinel://HOST,HOST/NAME, redis-cluster://HOST,HOST or redis-ring://HOST,HOST"),
+    Setting::new("redis_patience_ms", Value("5"), "How long a request waits for Redis before it asks once more; after twice that it is refused as degraded (sliding logs: 5 at most)",
+        "a whole number of milliseconds from 1 to 200"),
     Setting::new("root_key", Unset("generated at the first start and printed once"), "Bootstrap root key with all permissions",
         "16 to 512 printable ASCII characters, no space at either end").secret(),
     Setting::new("secret", Unset("generated in the data folder"), "What keys are hashed and secrets are encrypted under",
@@ -125,7 +127,7 @@ pub static SETTINGS: &[Setting] = &[
         "a whole number of seconds from 0 to 86400"),
     Setting::new("audit_sample", Value("0.01"), "Share of allowed decisions kept in the audit; denials are always kept",
         "a number from 0 to 1"),
-    Setting::new("audit_days", Value("90"), "Days that audit rows stay in the database",
+    Setting::new("audit_days", Value("90"), "Days that audit rows stay in the database at least; they go by whole months, a week later",
         "a whole number of days from 1 to 36500"),
     Setting::new("cache_fresh_seconds", Value("10"), "How long a cached record is used without asking again",
         "a whole number of seconds from 1 to 3600"),
@@ -158,7 +160,7 @@ mod tests {
     fn every_key_is_there_once() {
         let keys: BTreeSet<_> = SETTINGS.iter().map(|setting| setting.key).collect();
         assert_eq!(keys.len(), SETTINGS.len());
-        assert_eq!(keys.len(), 28);
+        assert_eq!(keys.len(), 29);
     }
 
     #[test]

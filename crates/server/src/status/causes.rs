@@ -1,7 +1,7 @@
 //! What went wrong deeper down, as a refusal: the engine's errors and the store's. Their own text goes to the log.
 
 use tollkeeper_decide::{OriginError, WarmError};
-use tollkeeper_store::StoreError;
+use tollkeeper_store::{Fault, StoreError};
 use tollkeeper_wire::FieldError;
 
 use super::Refusal;
@@ -25,12 +25,22 @@ impl From<OriginError> for Refusal {
     fn from(error: OriginError) -> Self {
         match error {
             OriginError::Spared => Self::KeysFlooded,
+            OriginError::NulText => Self::nul_text(),
             OriginError::Silent(_) => Self::Unavailable(error.to_string()),
         }
     }
 }
 
 impl Refusal {
+    /// Behind the checks of every text of a body: what slips past them is the caller's to mend all the same.
+    fn nul_text() -> Self {
+        Self::Fields(vec![FieldError::new(
+            "body",
+            "A text holds the character U+0000, which cannot be stored.",
+            "Leave it out.",
+        )])
+    }
+
     /// What a store's refusal means for whoever asked about this override of this namespace.
     pub fn of_store(error: &StoreError, namespace: &str, identifier: &str) -> Self {
         match error {
@@ -61,6 +71,11 @@ impl From<&StoreError> for Refusal {
                 "This key has no limit on credits.",
                 "Set a number of credits first.",
             )]),
+            StoreError::CreditsBeyond { max } => Self::Fields(vec![FieldError::new(
+                "body.value",
+                format!("The key would have more than {max} credits, which is the most."),
+                format!("Add less, or `set` it to at most {max}; `null` is without end."),
+            )]),
             StoreError::TooManyRules { count, max } => Self::Fields(vec![FieldError::new(
                 "body.rules",
                 format!("There would be {count} rules in all, and a tenant has at most {max}."),
@@ -71,6 +86,8 @@ impl From<&StoreError> for Refusal {
                 format!("All rules would take {bytes} bytes, and a tenant's take at most {max}."),
                 "Delete some, or write them shorter.",
             )]),
+            other if other.is_of_the_disk() => Self::DiskFull(chain(other)),
+            StoreError::Fault(Fault::NulText) => Self::nul_text(),
             other if other.is_transient() => Self::Unavailable(chain(other)),
             other => Self::Unexpected(chain(other)),
         }
@@ -81,4 +98,20 @@ impl From<&StoreError> for Refusal {
 pub fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_the_database_cannot_store_is_the_callers_mistake_by_every_way_it_is_met() {
+        let met = || StoreError::Fault(Fault::NulText);
+        for refusal in [Refusal::from(&met()), Refusal::from(OriginError::from(met()))] {
+            assert!(
+                matches!(&refusal, Refusal::Fields(faults) if faults.len() == 1),
+                "{refusal:?}"
+            );
+        }
+    }
 }

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use http::StatusCode;
+use tollkeeper_account::Answer;
 use tollkeeper_core::{Millis, RuleResponse, Verdict};
 use tollkeeper_decide::{Verified, VerifiedLimit};
 
@@ -14,6 +15,7 @@ use super::shown;
 pub struct Ruling<'a> {
     made: &'a Verified,
     at: Millis,
+    tightest: Option<&'a VerifiedLimit>,
 }
 
 /// When shared state is away: long enough for a breaker to look again.
@@ -36,8 +38,19 @@ pub fn status_of(verdict: Verdict) -> StatusCode {
 // === impl Ruling ===
 
 impl<'a> Ruling<'a> {
-    pub fn new(made: &'a Verified, at: Millis) -> Self {
-        Self { made, at }
+    pub fn of(answer: &'a Answer<Box<Verified>>) -> Self {
+        let (made, at) = (answer.made(), answer.at());
+        let counting = made.limits.iter().filter(|one| !one.is_shadow());
+        Self { made, at, tightest: counting.min_by_key(|one| one.outcome.tightness()) }
+    }
+
+    pub fn made(&self) -> &'a Verified {
+        self.made
+    }
+
+    /// The moment that it speaks of.
+    pub fn at(&self) -> Millis {
+        self.at
     }
 
     /// A rule's own status stands in the place of 403 and 429, which are the two that a rule can lead to.
@@ -72,8 +85,7 @@ impl<'a> Ruling<'a> {
     /// What headers speak of: of the limits that deny the one that does so longest, else the one that leaves least. One
     /// that only watches is never it.
     pub fn tightest(&self) -> Option<&'a VerifiedLimit> {
-        let counting = self.made.limits.iter().filter(|one| !one.is_shadow());
-        counting.min_by_key(|one| one.outcome.tightness())
+        self.tightest
     }
 
     /// The limits without room.
@@ -100,6 +112,7 @@ impl<'a> Ruling<'a> {
             Verdict::Expired => "This key has expired. Ask for a new one.".into(),
             Verdict::Revoked { .. } => "This key was revoked. Ask for a new one.".into(),
             Verdict::Disabled => "This key is switched off. Ask whoever gave it to you.".into(),
+            Verdict::Forbidden if self.of_a_tenant_switched_off() => "The account that this key belongs to is switched off. Ask whoever runs this API.".into(),
             Verdict::Forbidden => "This key may not be used from this address, page or site. Use it from where it was given out for.".into(),
             Verdict::InsufficientPermissions => "This key lacks a permission that the request needs. Ask for it, or use another key.".into(),
             Verdict::UsageExceeded => "This key has not enough credits left for the request. Fill them up, or wait until they are.".into(),
@@ -112,15 +125,22 @@ impl<'a> Ruling<'a> {
         }
     }
 
+    fn of_a_tenant_switched_off(&self) -> bool {
+        self.made.key.as_ref().is_some_and(|key| !key.record.tenant_enabled)
+    }
+
     fn used_up(&self) -> Cow<'a, str> {
-        let Some(first) = self.violated().next() else { return "A limit is used up.".into() };
-        let (name, units) = (shown(&first.name), first.outcome.limit);
-        let by_rule = first.rule().map(|rule| format!(" of the rule `{}`", shown(&rule.name)));
+        let Some(used_up) = self.made.in_the_way() else { return "A limit is used up.".into() };
+        let (name, units) = (shown(&used_up.terms.name), used_up.outcome.limit);
+        let by_rule = used_up.rule().map(|rule| format!(" of the rule `{}`", shown(&rule.name)));
         let limit = format!("The limit `{name}`{}", by_rule.unwrap_or_default());
         match self.retry_after_ms() {
             Some(ms) => {
                 let seconds = ms.div_ceil(1_000).max(1);
                 format!("{limit} has no room left in its {units} units. Try again in {seconds} s.")
+            }
+            None if units == 0 => {
+                format!("{limit} lets nothing pass. Ask whoever runs this API.")
             }
             None => format!(
                 "{limit} has {units} units, and the request needs more. Ask for less at once."

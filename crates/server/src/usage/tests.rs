@@ -171,6 +171,28 @@ async fn a_database_restored_from_before_is_told_again_what_it_has_lost() {
     assert_eq!((bench.waiting(), bench.flow.reading().rewound), (0, 1));
 }
 
+/// What was told in one transaction is kept and what was told in the next is lost, and both were seen at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_lost_only_the_last_of_many_changes_is_found_out() {
+    let mut bench = Bench::new(None).await;
+    bench.count(10, KEYS);
+    let early = bench.flow.pages.untold(usize::MAX).split_off(1);
+    let early: Vec<_> = early.into_iter().map(|one| one.component).collect();
+    let now = bench.flow.clock.now();
+    let restored = opened(&bench.folder.path().join("b.db")).await;
+    for store in [&bench.flow.store, &restored] {
+        store.apply_usage(&early, now).await.unwrap();
+    }
+    bench.round().await;
+    assert_eq!((bench.waiting(), bench.shown().await), (0, KEYS));
+    bench.flow.store = restored;
+    assert_eq!(bench.shown().await, KEYS - 1);
+    bench.round().await;
+    assert_eq!((bench.shown().await, bench.flow.reading().rewound), (KEYS, 1));
+    bench.round().await;
+    assert_eq!((bench.waiting(), bench.flow.reading().rewound), (0, 1), "no false alarm");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bucket_that_is_gone_is_filled_again_from_the_pages() {
     let server = RedisServer::start().unwrap();

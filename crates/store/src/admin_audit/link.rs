@@ -6,6 +6,7 @@ use sqlx::postgres::PgExecutor;
 use sqlx::sqlite::SqliteExecutor;
 
 use crate::bind::binds;
+use crate::patience::Patient;
 use crate::{Bind, Each, StoreError};
 
 /// Stands before the first link of a tenant without older rows.
@@ -118,7 +119,7 @@ pub(super) async fn old_rows<'c, Lite, Pg>(
 ) -> Result<Vec<StoredLink>, StoreError>
 where
     Lite: SqliteExecutor<'c>,
-    Pg: PgExecutor<'c>,
+    Pg: PgExecutor<'c> + Patient,
 {
     const OLD: &str = "SELECT seq, position, hash, at, tenant_id, root_key_id, action, target,
             before, after

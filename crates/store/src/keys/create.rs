@@ -1,6 +1,5 @@
 //! Making a key: its row, its owner, its limits, permissions and roles, all or none.
 
-use serde_json::json;
 use tollkeeper_core::Millis;
 
 use crate::announce::announce_key;
@@ -9,6 +8,7 @@ use crate::change::{By, Change, Written};
 use crate::credits::refill_columns;
 use crate::identities::ensure_identity;
 use crate::key_card::texts_to_json;
+use crate::keys::audited::audited_key;
 use crate::keys::grants::{give_permissions, give_roles};
 use crate::keys::terms::{KeySecret, KeyTerms, NewKey};
 use crate::limits::replace_limits;
@@ -36,10 +36,7 @@ impl Store {
             return Err(StoreError::Taken { what: Thing::Key });
         }
         announce_key(&mut change, &id).await?;
-        let after = json!({
-            "projectId": new.project_id, "name": new.terms.name, "externalId": new.terms.external_id,
-            "expires": new.terms.expires.map(|at| at.0), "enabled": new.terms.enabled,
-        });
+        let after = audited_key(&mut change, &id).await?;
         change.audit(by, "keys.create", &id, None, Some(after)).await?;
         change.commit(id).await
     }

@@ -142,7 +142,7 @@ pub(crate) async fn give_roles(
     Ok(())
 }
 
-async fn own_permissions(
+pub(crate) async fn own_permissions(
     change: &mut Change<'_>,
     key_id: &str,
 ) -> Result<Vec<Permission>, StoreError> {
@@ -151,12 +151,15 @@ async fn own_permissions(
     change.sql().all(OWN, binds![key_id]).await
 }
 
-async fn own_roles(change: &mut Change<'_>, key_id: &str) -> Result<Vec<RoleRow>, StoreError> {
+pub(crate) async fn own_roles(
+    change: &mut Change<'_>,
+    key_id: &str,
+) -> Result<Vec<RoleRow>, StoreError> {
     const OWN: &str = "SELECT r.id, r.name, r.description FROM key_roles kr
         JOIN roles r ON r.id = kr.role_id WHERE kr.key_id = $1 ORDER BY r.name";
     change.sql().all(OWN, binds![key_id]).await
 }
 
-fn names_of(roles: &[RoleRow]) -> Value {
+pub(crate) fn names_of(roles: &[RoleRow]) -> Value {
     roles.iter().map(|role| json!(role.name)).collect()
 }

@@ -1,14 +1,16 @@
 //! Keys that come from elsewhere, as plain SHA-256 hashes. One that cannot be taken does not hold up the rest.
 
 use serde_json::json;
+use sha2::{Digest, Sha256};
 use tollkeeper_decide::KeyHash;
 
 use crate::announce::announce_key;
 use crate::bind::binds;
 use crate::change::{By, Written};
+use crate::db::Purpose;
 use crate::keys::create::{Parts, find_project, insert};
 use crate::keys::terms::{KeySecret, KeyTerms};
-use crate::outbox::{Changed, HashKind, StoredHash};
+use crate::outbox::{Changed, HashKind, StoredHash, hash_of};
 use crate::{Store, StoreError, Thing, ids};
 
 #[derive(Clone, Debug)]
@@ -27,7 +29,7 @@ pub struct Imported {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportFailure {
-    /// There is a key with this hash already, here or elsewhere, or twice in the list.
+    /// This tenant has a key with this hash already, or it stands in the list twice.
     Known,
     NoSuchRole(String),
     /// Two limits of one name.
@@ -64,9 +66,10 @@ impl Store {
                 Err(error) => return Err(error),
             };
             let id = ids::fresh(ids::KEY)?;
-            let stored = StoredHash { hash, kind: HashKind::Sha256 };
+            let bound = imported_hash(by.tenant_id, hash);
+            let stored = StoredHash { hash: bound, kind: HashKind::Sha256 };
             let place = (id.as_str(), project_id);
-            let secret = KeySecret::unknown(hash);
+            let secret = KeySecret::unknown(bound);
             if insert(&mut change, by, place, stored, &secret, &terms, parts).await? {
                 announce_key(&mut change, &id).await?;
                 imported.migrated.push((hash, id));
@@ -80,9 +83,46 @@ impl Store {
             change.announce(by.tenant_id, Changed::Tenant);
         }
         let (migrated, failed) = (imported.migrated.len(), imported.failed.len());
-        let after = json!({ "migrationId": migration_id, "migrated": migrated, "failed": failed });
+        let key_ids: Vec<&str> = imported.migrated.iter().map(|(_, id)| id.as_str()).collect();
+        let after = json!({
+            "migrationId": migration_id, "migrated": migrated, "failed": failed, "keyIds": key_ids
+        });
         change.audit(by, "keys.migrate", project_id, None, Some(after)).await?;
         change.commit(imported).await
+    }
+}
+
+/// What an imported key is kept and found by: the SHA-256 of its text, bound to the tenant that brought it in. Two
+/// tenants that bring in the same key have two keys, and neither learns of the other.
+pub fn imported_hash(tenant_id: &str, sha256: KeyHash) -> KeyHash {
+    // The text is of one length, and so is the hash: nothing that a tenant is called can pass for another's.
+    let hash = Sha256::new().chain_update(b"tollkeeper import 1").chain_update(sha256.0);
+    KeyHash(hash.chain_update(tenant_id).finalize().into())
+}
+
+impl Store {
+    /// Binds imported keys from before to their tenants; done when a database is opened, and nothing where there are
+    /// none. A configuration that comes from an older backup may bring some again.
+    pub(crate) async fn bind_imports(&self) -> Result<(), StoreError> {
+        const UNBOUND: &str = "SELECT id, tenant_id, hash FROM keys
+            WHERE hash_kind = 'sha256' AND id > $1 ORDER BY id LIMIT 500";
+        // Whoever brought it in again meanwhile, through a node that binds, has it already.
+        const BIND: &str = "UPDATE keys SET hash = $2, hash_kind = $3
+            WHERE id = $1 AND hash_kind = 'sha256'
+                AND NOT EXISTS (SELECT 1 FROM keys k WHERE k.hash = $2 AND k.hash_kind = $3)";
+        let mut after = String::new();
+        loop {
+            let from = self.db.read(Purpose::Background);
+            let page: Vec<(String, String, Vec<u8>)> = from.all(UNBOUND, binds![&after]).await?;
+            let Some((last, ..)) = page.last() else { return Ok(()) };
+            after.clone_from(last);
+            let mut begun = self.db.begin(Purpose::Background).await?;
+            for (id, tenant_id, hash) in &page {
+                let bound = imported_hash(tenant_id, hash_of(hash)?);
+                begun.conn().run(BIND, binds![id, &bound, HashKind::Sha256.text()]).await?;
+            }
+            begun.commit().await?;
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use crate::key_card::ranges;
 use crate::keys::row::{KeyRow, key_columns};
 use crate::limits::limits_of;
 use crate::outbox::{HashKind, StoredHash, hash_of};
+use crate::silence::{by_clock, silent_before};
 use crate::{Bind, Credits, Fault, Identity, LimitRow, Page, Store, StoreError, Thing};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +79,7 @@ impl Store {
             "SELECT ",
             key_columns!(),
             " FROM keys WHERE ((hash = $2 AND hash_kind = 'hmac')
-                OR (hash = $3 AND hash_kind = 'sha256')) AND tenant_id = $1 AND deleted_at IS NULL
+                OR (hash = $3 AND hash_kind = 'tenant_sha256')) AND tenant_id = $1 AND deleted_at IS NULL
             ORDER BY hash_kind LIMIT 1"
         );
         let from = self.db.read(Purpose::Admin);
@@ -132,8 +133,14 @@ async fn views(
             JOIN permissions p ON p.id = rp.permission_id WHERE kr.key_id IN ({})";
     const ROLES: &str = "SELECT kr.key_id, r.name FROM key_roles kr
         JOIN roles r ON r.id = kr.role_id WHERE kr.key_id IN ({})";
-    const LEASED: &str = "SELECT key_id, CAST(SUM(granted - spent) AS BIGINT) FROM credit_leases
-        WHERE key_id IN ({}) GROUP BY key_id";
+    const LEASED: [&str; 2] = by_clock!(
+        concat!(
+            "SELECT key_id, CAST(SUM(granted - spent) AS BIGINT) FROM credit_leases
+            WHERE key_id IN ({}) AND NOT ",
+            silent_before!()
+        ),
+        " GROUP BY key_id"
+    );
     const IDENTITIES: &str = "SELECT id, external_id, meta, tier, created_at, updated_at
         FROM identities WHERE id IN ({})";
     if rows.is_empty() {
@@ -144,7 +151,7 @@ async fn views(
     let list = places(0, binds.len());
     let permissions: Vec<(String, String)> = from.all(listed(PERMISSIONS, &list), &binds).await?;
     let roles: Vec<(String, String)> = from.all(listed(ROLES, &list), &binds).await?;
-    let leased: Vec<(String, i64)> = from.all(listed(LEASED, &list), &binds).await?;
+    let leased: Vec<(String, i64)> = from.all(listed(from.which(LEASED), &list), &binds).await?;
     let leased: HashMap<String, i64> = leased.into_iter().collect();
     let limits = limits_of(from, &ids).await?;
     let owners: Vec<_> = rows.iter().filter_map(|row| row.identity_id.as_deref()).collect();

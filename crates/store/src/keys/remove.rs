@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::announce::announce_key;
 use crate::bind::binds;
 use crate::change::{By, Written};
+use crate::keys::audited::audited_key;
 use crate::keys::row::lock_key;
 use crate::limits::drop_limits;
 use crate::{Store, StoreError, Thing};
@@ -27,19 +28,20 @@ impl Store {
         deletion: Deletion,
     ) -> Result<Written<()>, StoreError> {
         const FIND: &str = "UPDATE keys SET deleted_at = COALESCE(deleted_at, $3)
-            WHERE tenant_id = $1 AND id = $2 AND (deleted_at IS NULL OR $4) RETURNING start, name";
+            WHERE tenant_id = $1 AND id = $2 AND (deleted_at IS NULL OR $4) RETURNING id";
         const DELETE: &str = "DELETE FROM keys WHERE id = $1";
         let mut change = self.change(by.now).await?;
         let permanent = deletion == Deletion::Permanent;
         let binds = binds![by.tenant_id, key_id, by.now, permanent];
-        let found: Option<(String, Option<String>)> = change.sql().optional(FIND, binds).await?;
-        let (start, name) = found.ok_or_else(|| StoreError::no(Thing::Key, key_id))?;
+        let found: Option<(String,)> = change.sql().optional(FIND, binds).await?;
+        found.ok_or_else(|| StoreError::no(Thing::Key, key_id))?;
+        let mut before = audited_key(&mut change, key_id).await?;
+        before["permanent"] = permanent.into();
         announce_key(&mut change, key_id).await?;
         if permanent {
             drop_limits(&mut change, key_id).await?;
             change.sql().run(DELETE, binds![key_id]).await?;
         }
-        let before = json!({ "start": start, "name": name, "permanent": permanent });
         change.audit(by, "keys.delete", key_id, Some(before), None).await?;
         change.commit(()).await
     }

@@ -7,6 +7,7 @@ use crate::announce::announce_key;
 use crate::bind::{binds, moment, signed, unsigned};
 use crate::change::{By, Change, Written};
 use crate::credits::{open_purse, outstanding};
+use crate::keys::audited::audited_key;
 use crate::keys::row::lock_key;
 use crate::keys::terms::KeySecret;
 use crate::{Store, StoreError, Thing, ids};
@@ -36,6 +37,7 @@ impl Store {
         if old.revoked_at.is_some() {
             return Err(StoreError::Revoked);
         }
+        let before = audited_key(&mut change, key_id).await?;
         let id = match reroll.id {
             Some(id) => id,
             None => ids::fresh(ids::KEY)?,
@@ -50,7 +52,7 @@ impl Store {
         announce_key(&mut change, key_id).await?;
         announce_key(&mut change, &id).await?;
         let after = json!({ "keyId": id, "oldExpires": expires.map(|at| at.0) });
-        change.audit(by, "keys.reroll", key_id, Some(old.audited()), Some(after)).await?;
+        change.audit(by, "keys.reroll", key_id, Some(before), Some(after)).await?;
         change.commit(id).await
     }
 }

@@ -1,7 +1,5 @@
 //! A key's row as it is read, and the lock that a change of one key begins with.
 
-use serde_json::{Value, json};
-
 use crate::bind::binds;
 use crate::change::{By, Change};
 use crate::{StoreError, Thing};
@@ -60,20 +58,4 @@ pub(crate) async fn lock_key(
     );
     let row = change.sql().optional(LOCK, binds![by.tenant_id, key_id, by.now]).await?;
     row.ok_or_else(|| StoreError::no(Thing::Key, key_id))
-}
-
-// === impl KeyRow ===
-
-impl KeyRow {
-    /// Without hash and ciphertext.
-    pub(crate) fn audited(&self) -> Value {
-        json!({
-            "projectId": self.project_id, "start": self.start, "name": self.name, "meta": self.meta,
-            "enabled": self.enabled, "expires": self.expires, "revokedAt": self.revoked_at,
-            "revokedReason": self.revoked_reason, "ipAllowlist": self.ip_allowlist,
-            "tier": self.tier, "identityId": self.identity_id, "credits": self.credits_remaining,
-            "refillEvery": self.refill_every, "refillDay": self.refill_day,
-            "refillAmount": self.refill_amount,
-        })
-    }
 }

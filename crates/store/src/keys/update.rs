@@ -1,6 +1,5 @@
 //! Changing a key: what is given replaces, what is cleared goes, what is absent stays.
 
-use serde_json::Value;
 use tollkeeper_core::{Cidr, CreditRefill, Millis};
 
 use crate::announce::announce_key;
@@ -9,9 +8,11 @@ use crate::change::{By, Change, Written};
 use crate::credits::{open_purse, outstanding, refill_columns, set_balance};
 use crate::identities::ensure_identity;
 use crate::key_card::texts_to_json;
+use crate::keys::audited::audited_key;
 use crate::keys::grants::{Grant, put_permissions, put_roles};
 use crate::keys::row::{KeyRow, lock_key};
-use crate::limits::{list_to_json, replace_limits};
+use crate::limits::replace_limits;
+use crate::silence::void_silent;
 use crate::{LimitTerms, Patch, Store, StoreError};
 
 #[derive(Clone, Debug, Default)]
@@ -49,7 +50,7 @@ impl Store {
     ) -> Result<Written<()>, StoreError> {
         let mut change = self.change(by.now).await?;
         let mut row = lock_key(&mut change, by, key_id).await?;
-        let before = row.audited();
+        let before = audited_key(&mut change, key_id).await?;
         put_row(&mut change, by, &mut row, &patch).await?;
         put_credits(&mut change, by, key_id, &patch.credits).await?;
         match &patch.limits {
@@ -66,7 +67,7 @@ impl Store {
             put_roles(&mut change, by, key_id, Grant::Set, roles).await?;
         }
         announce_key(&mut change, key_id).await?;
-        let after = patch.audited(row.audited());
+        let after = audited_key(&mut change, key_id).await?;
         change.audit(by, "keys.update", key_id, Some(before), Some(after)).await?;
         change.commit(()).await
     }
@@ -133,6 +134,7 @@ async fn put_credits(
         Patch::Keep => {}
         Patch::Clear => return set_balance(change.sql(), key_id, None, out, by.now).await,
         Patch::Set(balance) => {
+            void_silent(change.sql(), key_id).await?;
             set_balance(change.sql(), key_id, Some(balance), out, by.now).await?;
         }
     }
@@ -155,24 +157,4 @@ async fn put_refill(
     let (every, day, amount) = refill_columns(refill);
     change.sql().run(SET, binds![key_id, every, day, amount, now]).await?;
     Ok(())
-}
-
-// === impl KeyPatch ===
-
-impl KeyPatch {
-    fn audited(&self, mut row: Value) -> Value {
-        if let Patch::Set(limits) = &self.limits {
-            row["ratelimits"] = list_to_json(limits);
-        }
-        if let Some(slugs) = &self.permissions {
-            row["permissions"] = slugs.as_slice().into();
-        }
-        if let Some(roles) = &self.roles {
-            row["roles"] = roles.as_slice().into();
-        }
-        if let Patch::Set(CreditsPatch { remaining: Patch::Set(balance), .. }) = &self.credits {
-            row["credits"] = (*balance).into();
-        }
-        row
-    }
 }

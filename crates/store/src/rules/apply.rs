@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::audited::{Told, audited};
 use super::{RULES_BYTES_MAX, RULES_MAX};
 use crate::bind::{binds, signed, unsigned};
 use crate::change::{By, Change, Written};
@@ -17,9 +18,6 @@ const VERSIONS_MAX: u64 = 100;
 /// Rows in one statement, nine values each. SQLite compares the names of all values of a statement with each other, so
 /// five times as many rows would take it three times as long.
 const BATCH: usize = 200;
-
-/// Names in an audit row; the set itself is kept as a version.
-const AUDITED_NAMES_MAX: usize = 100;
 
 /// Ten thousand rules take longer than any other change, and whoever changes them too waits for that.
 const PATIENCE: [&str; 2] =
@@ -223,8 +221,10 @@ impl Book {
         let version = self.version + 1;
         delete_rules(&mut change, by.tenant_id, &changes).await?;
         put_rules(&mut change, by, version, &changes).await?;
+        let before = Told::of(self.version, &self.rules);
+        let after = Told::of(version, &rules);
         keep_version(&mut change, by, version, rules).await?;
-        let (before, after) = (json!({ "version": self.version }), audited(version, &changes));
+        let (before, after) = audited(&before, &after, &changes);
         change.audit(by, action, "rules", Some(before), Some(after)).await?;
         change.announce(by.tenant_id, Changed::Rules);
         change.commit(RulesApplied { version, changes, unchanged }).await
@@ -303,20 +303,4 @@ async fn keep_version(
     let oldest = signed(version.saturating_sub(VERSIONS_MAX));
     change.sql().run(FORGET, binds![by.tenant_id, oldest]).await?;
     Ok(())
-}
-
-fn audited(version: u64, changes: &[RuleChange]) -> Value {
-    let names = |of: fn(&RuleChange) -> bool| {
-        let mut chosen: Vec<_> =
-            changes.iter().filter(|one| of(one)).map(|one| &one.name).collect();
-        let count = chosen.len();
-        chosen.truncate(AUDITED_NAMES_MAX);
-        json!({ "count": count, "names": chosen })
-    };
-    json!({
-        "version": version,
-        "created": names(|one| one.before.is_none()),
-        "updated": names(|one| one.before.is_some() && one.after.is_some()),
-        "deleted": names(|one| one.after.is_none()),
-    })
 }

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use sqlx::postgres::PgConnection;
+use sqlx::postgres::{PgConnection, PgPool};
 use tollkeeper_core::{Component, Minute, Usage, boot_text};
 
 use crate::bind::{binds, signed};
 use crate::db::{Begun, Pools};
 use crate::each::Stored;
+use crate::patience::{IN_TRANSACTION, Patient, within};
 use crate::{Each, StoreError};
 
 /// Who, and when.
@@ -115,7 +116,8 @@ impl Rows {
         match (self, begun) {
             (Self::Pg(lists), Each::Pg(begun)) => {
                 let connection: &mut PgConnection = &mut *begun;
-                lists.bound(sqlx::query(statement.pg)).execute(connection).await?;
+                let applied = lists.bound(sqlx::query(statement.pg)).execute(connection);
+                within(IN_TRANSACTION, applied).await?;
             }
             (Self::Lite(json), begun) => {
                 begun.conn().run(statement.lite, binds![json]).await?;
@@ -144,7 +146,7 @@ impl Rows {
                     .bind(denied)
                     .bind(bytes)
                     .bind(credits);
-                Ok(asked.fetch_all(pool).await?)
+                Ok(within(<&PgPool>::PATIENCE, asked.fetch_all(pool)).await?)
             }
             (Self::Lite(json), from) => from.all(statement.lite, binds![json]).await,
             (Self::Pg(_), Each::Lite(_)) => Ok(Vec::new()),

@@ -2,14 +2,14 @@
 
 use tollkeeper_core::Millis;
 use tollkeeper_decide::{Directory, KeyHash};
-use tollkeeper_store::{BootstrapKey, KeyOrigin, Store, StoreError};
+use tollkeeper_store::{BootstrapKey, Bootstrapped, KeyOrigin, Store, StoreError};
 
 use crate::{FIRST_KEY, Fresh, NOW};
 
 on_both! {
     the_bootstrap_key_may_do_everything_in_the_default_tenant,
     another_key_at_a_later_start_replaces_the_first_which_stops_working,
-    a_given_key_is_nothing_that_a_start_without_it_could_go_on_with,
+    of_several_first_starts_at_once_one_makes_the_key,
 }
 
 const SECOND_KEY: KeyHash = KeyHash([0xb2; 32]);
@@ -18,11 +18,12 @@ const SECOND_KEY: KeyHash = KeyHash([0xb2; 32]);
 async fn a_fresh_store_has_no_bootstrap_key_until_it_is_given_one() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("tollkeeper.db")).await.unwrap();
-    assert!(!store.has_generated_key().await.unwrap());
     let made = store.bootstrap(FIRST_KEY, 1, KeyOrigin::Generated, NOW).await.unwrap();
     assert_eq!(made.key, BootstrapKey::Made);
     assert!(made.tenant_id.starts_with("ws_"));
-    assert!(store.has_generated_key().await.unwrap());
+    let again = store.bootstrap(SECOND_KEY, 1, KeyOrigin::Generated, NOW).await.unwrap();
+    assert_eq!(again, Bootstrapped { key: BootstrapKey::Kept, ..made });
+    assert!(store.root_key(SECOND_KEY).await.unwrap().is_none(), "nobody was shown it");
 }
 
 async fn the_bootstrap_key_may_do_everything_in_the_default_tenant(fresh: Fresh) {
@@ -50,18 +51,56 @@ async fn the_same_key_at_a_later_start_changes_nothing() {
 }
 
 async fn another_key_at_a_later_start_replaces_the_first_which_stops_working(fresh: Fresh) {
-    let replaced = fresh.store.bootstrap(SECOND_KEY, 2, KeyOrigin::Generated, NOW).await.unwrap();
+    let before = fresh.store.current_revision().await.unwrap();
+    let replaced = fresh.store.bootstrap(SECOND_KEY, 2, KeyOrigin::Given, NOW).await.unwrap();
     assert_eq!(replaced.key, BootstrapKey::Replaced);
     assert!(fresh.store.root_key(FIRST_KEY).await.unwrap().is_none());
     assert!(fresh.store.root_key(SECOND_KEY).await.unwrap().is_some());
     assert_eq!(count(&fresh, "SELECT pepper_id FROM root_keys").await, 2);
+    // Who was told that there is no such key has to forget that, as well as the one that is gone.
+    let told = fresh.store.current_revision().await.unwrap() - before;
+    assert_eq!(told, 2, "of both");
 }
 
-async fn a_given_key_is_nothing_that_a_start_without_it_could_go_on_with(fresh: Fresh) {
+#[tokio::test]
+async fn a_given_key_is_nothing_that_a_start_on_a_file_without_it_could_go_on_with() {
+    let fresh = Fresh::new().await;
     fresh.store.bootstrap(SECOND_KEY, 1, KeyOrigin::Given, NOW).await.unwrap();
-    assert!(!fresh.store.has_generated_key().await.unwrap());
-    fresh.store.bootstrap(FIRST_KEY, 1, KeyOrigin::Generated, NOW).await.unwrap();
-    assert!(fresh.store.has_generated_key().await.unwrap());
+    let new = fresh.store.bootstrap(FIRST_KEY, 1, KeyOrigin::Generated, NOW).await.unwrap();
+    assert_eq!(new.key, BootstrapKey::Replaced);
+    assert!(fresh.store.root_key(SECOND_KEY).await.unwrap().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_on_a_server_without_a_key_leaves_the_one_that_others_were_given() {
+    let fresh = Fresh::on_postgres().await;
+    fresh.store.bootstrap(SECOND_KEY, 1, KeyOrigin::Given, NOW).await.unwrap();
+    let kept = fresh.store.bootstrap(FIRST_KEY, 1, KeyOrigin::Generated, NOW).await.unwrap();
+    assert_eq!(kept.key, BootstrapKey::Kept);
+    assert!(fresh.store.root_key(SECOND_KEY).await.unwrap().is_some());
+    assert!(fresh.store.root_key(FIRST_KEY).await.unwrap().is_none());
+}
+
+async fn of_several_first_starts_at_once_one_makes_the_key(fresh: Fresh) {
+    assert_eq!(fresh.count("DELETE FROM root_keys RETURNING CAST(1 AS BIGINT)").await, 1);
+    let mut starts = tokio::task::JoinSet::new();
+    for at in 0..8_u8 {
+        let (store, hash) = (fresh.another().await, KeyHash([at; 32]));
+        starts.spawn(async move {
+            let made = store.bootstrap(hash, 1, KeyOrigin::Generated, NOW).await.unwrap();
+            (hash, made.key)
+        });
+    }
+    let (mut shown, mut kept) = (Vec::new(), 0);
+    for (hash, key) in starts.join_all().await {
+        match key {
+            BootstrapKey::Made => shown.push(hash),
+            BootstrapKey::Kept => kept += 1,
+            BootstrapKey::Replaced => panic!("somebody was shown a key that is dead already"),
+        }
+    }
+    assert_eq!((shown.len(), kept), (1, 7));
+    assert!(fresh.store.root_key(shown[0]).await.unwrap().is_some(), "the one that was shown");
 }
 
 #[tokio::test]
@@ -91,7 +130,7 @@ async fn a_key_that_belongs_to_a_tenant_cannot_become_the_bootstrap_key() {
     .execute(&mut beside)
     .await
     .unwrap();
-    let refused = fresh.store.bootstrap(SECOND_KEY, 1, KeyOrigin::Generated, NOW).await;
+    let refused = fresh.store.bootstrap(SECOND_KEY, 1, KeyOrigin::Given, NOW).await;
     assert!(matches!(refused, Err(StoreError::RootKeyTaken)));
     assert!(fresh.store.root_key(FIRST_KEY).await.unwrap().is_some());
 }

@@ -170,10 +170,11 @@ async fn permissions_of_roles_and_its_own_come_sorted_and_each_once(fresh: Fresh
 }
 
 async fn of_an_imported_and_an_own_key_with_the_same_text_the_own_one_counts(fresh: Fresh) {
-    use tollkeeper_store::ImportedKey;
+    use tollkeeper_store::{ImportedKey, imported_hash};
     let project = fresh.project("p").await;
-    let imported = KeyHash([0x77; 32]);
-    let row = ImportedKey { hash: imported, terms: KeyTerms::default() };
+    let sha256 = KeyHash([0x77; 32]);
+    let row = ImportedKey { hash: sha256, terms: KeyTerms::default() };
+    let imported = imported_hash(&fresh.tenant_id, sha256);
     fresh.store.import_keys(fresh.by(), &project, "m", vec![row]).await.unwrap();
     let both = |ours| KeyHashes { ours, imported };
     let found = fresh.store.key(both(NOBODY)).await.unwrap().unwrap();

@@ -17,6 +17,10 @@ on_both! {
     a_refill_is_due_once_and_fills_up_to_its_amount,
     a_lease_that_nobody_spoke_of_for_a_whole_period_does_not_shrink_the_next_refill,
     setting_the_balance_counts_what_is_out_on_lease,
+    a_lease_of_a_silent_process_is_in_no_balance_and_comes_back_with_its_journal,
+    a_balance_that_is_set_is_exactly_what_can_be_spent_whoever_comes_back,
+    a_silent_lease_does_not_shrink_a_refill,
+    what_a_process_without_a_journal_held_counts_as_spent,
     a_key_without_a_limit_has_nothing_to_lease,
     an_update_changes_balance_and_refill_apart,
 }
@@ -179,6 +183,91 @@ async fn setting_the_balance_counts_what_is_out_on_lease(fresh: Fresh) {
     assert_eq!(set(CreditsChange::Set(None)).await, None);
     let refused = store.update_credits(fresh.by(), &key, CreditsChange::Increment(1)).await;
     assert!(matches!(refused, Err(StoreError::CreditsUnlimited)));
+}
+
+/// As if nothing had been heard of any process for so long.
+async fn silence(fresh: &Fresh, how_long: &'static str) {
+    assert_eq!(fresh.count(how_long).await, 1);
+}
+
+const ALMOST: &str =
+    "UPDATE credit_leases SET heard_at = heard_at - 540000 RETURNING CAST(1 AS BIGINT)";
+const TEN_MINUTES: &str =
+    "UPDATE credit_leases SET heard_at = heard_at - 600001 RETURNING CAST(1 AS BIGINT)";
+
+async fn a_lease_of_a_silent_process_is_in_no_balance_and_comes_back_with_its_journal(
+    fresh: Fresh,
+) {
+    let key = key_with(&fresh, 1000, None).await;
+    let store = &fresh.store;
+    store.lease(&key, A, known(0, 0), 100, NOW).await.unwrap();
+    store.report(&key, A, 7).await.unwrap();
+    silence(&fresh, ALMOST).await;
+    assert_eq!(balance(&fresh, &key, NOW).await, Some(993), "it may be alive");
+    store.report(&key, A, 7).await.unwrap();
+    silence(&fresh, ALMOST).await;
+    assert_eq!(balance(&fresh, &key, NOW).await, Some(993), "and it was");
+    silence(&fresh, TEN_MINUTES).await;
+    assert_eq!(balance(&fresh, &key, NOW).await, Some(900), "which is all that can be spent");
+    let more = store.update_credits(fresh.by(), &key, CreditsChange::Increment(1)).await.unwrap();
+    assert_eq!(more.value.map(|credits| credits.remaining), Some(901));
+    // The next process of its data directory knows how much was spent.
+    store.give_back(&key, A, 8).await.unwrap();
+    assert_eq!(balance(&fresh, &key, NOW).await, Some(993));
+    assert_eq!(store.void_old_leases().await.unwrap(), 0);
+}
+
+async fn a_balance_that_is_set_is_exactly_what_can_be_spent_whoever_comes_back(fresh: Fresh) {
+    let key = key_with(&fresh, 1000, None).await;
+    let store = &fresh.store;
+    store.lease(&key, A, known(0, 0), 100, NOW).await.unwrap();
+    silence(&fresh, TEN_MINUTES).await;
+    let set = CreditsChange::Set(Some(50));
+    let set = store.update_credits(fresh.by(), &key, set).await.unwrap();
+    assert_eq!(set.value.map(|credits| credits.remaining), Some(50));
+    // It was cut off and is back: all that it held is gone.
+    let back = store.lease(&key, A, known(100, 7), 0, NOW).await.unwrap().unwrap();
+    assert_eq!((back.granted, back.spent, back.left), (100, 100, 50));
+    store.give_back(&key, A, 7).await.unwrap();
+    let all = store.lease(&key, B, known(0, 0), 1000, NOW).await.unwrap().unwrap();
+    assert_eq!((all.granted, all.left), (50, 0));
+    // The same where it is set with the key's other terms.
+    silence(&fresh, TEN_MINUTES_B).await;
+    let credits = Patch::Set(CreditsPatch { remaining: Patch::Set(30), refill: Patch::Keep });
+    let patch = KeyPatch { credits, ..KeyPatch::default() };
+    store.update_key(fresh.by(), &key, patch).await.unwrap();
+    store.give_back(&key, B, 0).await.unwrap();
+    assert_eq!(balance(&fresh, &key, NOW).await, Some(30));
+}
+
+const TEN_MINUTES_B: &str = "UPDATE credit_leases SET heard_at = heard_at - 600001 WHERE granted > spent RETURNING CAST(1 AS BIGINT)";
+
+async fn a_silent_lease_does_not_shrink_a_refill(fresh: Fresh) {
+    let refill = CreditRefill { every: RefillEvery::Day, amount: 50 };
+    let key = key_with(&fresh, 50, Some(refill)).await;
+    let store = &fresh.store;
+    store.lease(&key, A, known(0, 0), 30, NOW).await.unwrap();
+    silence(&fresh, TEN_MINUTES).await;
+    let tomorrow = Millis(NOW.0 + DAY);
+    assert_eq!(balance(&fresh, &key, tomorrow).await, Some(50));
+    let lease = store.lease(&key, B, known(0, 0), 1, tomorrow).await.unwrap().unwrap();
+    assert_eq!(lease.left, 49);
+    store.give_back(&key, A, 0).await.unwrap();
+    assert_eq!(balance(&fresh, &key, tomorrow).await, Some(50), "never above its amount");
+}
+
+async fn what_a_process_without_a_journal_held_counts_as_spent(fresh: Fresh) {
+    let key = key_with(&fresh, 100, None).await;
+    let store = &fresh.store;
+    for boot in [A, B] {
+        store.lease(&key, boot, known(0, 0), 10, NOW).await.unwrap();
+    }
+    assert_eq!(store.void_leases_of(A).await.unwrap(), 1);
+    store.give_back(&key, A, 0).await.unwrap();
+    assert_eq!(balance(&fresh, &key, NOW).await, Some(90));
+    assert_eq!(store.void_leases_but(&[B]).await.unwrap(), 0);
+    assert_eq!(store.void_leases_but(&[A]).await.unwrap(), 1);
+    assert_eq!(balance(&fresh, &key, NOW).await, Some(80));
 }
 
 async fn a_key_without_a_limit_has_nothing_to_lease(fresh: Fresh) {

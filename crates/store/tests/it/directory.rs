@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use tollkeeper_core::Millis;
 use tollkeeper_decide::{Directory, KeyHash};
-use tollkeeper_store::StoreError;
+use tollkeeper_store::{By, StoreError};
 
 use crate::{Fresh, NOW, quota, width};
 
@@ -28,8 +28,8 @@ async fn a_namespace_is_found_by_name_and_by_id_with_its_overrides(fresh: Fresh)
     assert!(made.id.starts_with("rlns_"));
     assert!(made.overrides.is_empty() && !made.deleted);
     for identifier in ["a", "b*"] {
-        let (store, tenant) = (&fresh.store, &fresh.tenant_id);
-        store.set_override(tenant, "email", identifier, quota(5), width(1000), NOW).await.unwrap();
+        let store = &fresh.store;
+        store.set_override(fresh.by(), "email", identifier, quota(5), width(1000)).await.unwrap();
     }
     let by_id = fresh.namespace(&made.id).await.unwrap();
     assert_eq!((&by_id.id, &*by_id.name), (&made.id, "email"));
@@ -78,33 +78,26 @@ async fn an_id_wins_over_a_namespace_named_like_it(fresh: Fresh) {
 
 async fn a_deleted_name_stays_deleted_and_cannot_be_made_again(fresh: Fresh) {
     let made = fresh.make_namespace("old").await;
-    fresh
-        .store
-        .set_override(&fresh.tenant_id, "old", "x", quota(1), width(1000), NOW)
-        .await
-        .unwrap();
-    let deleted = fresh.store.delete_namespace(&fresh.tenant_id, "old", NOW).await.unwrap();
+    fresh.store.set_override(fresh.by(), "old", "x", quota(1), width(1000)).await.unwrap();
+    let deleted = fresh.store.delete_namespace(fresh.by(), "old").await.unwrap();
     assert_eq!((&*deleted.id, &*deleted.name), (&*made.id, "old"));
     fresh.store.create_namespace(&fresh.tenant_id, "old").await.unwrap();
     for name_or_id in ["old", &*made.id] {
         let found = fresh.namespace(name_or_id).await.unwrap();
         assert!(found.deleted && found.overrides.is_empty() && found.id == made.id);
     }
-    let again = fresh.store.delete_namespace(&fresh.tenant_id, "old", Millis(NOW.0 + 1)).await;
+    let again = fresh.store.delete_namespace(fresh.by_at(Millis(NOW.0 + 1)), "old").await;
     assert!(matches!(again, Err(StoreError::NamespaceGone)));
 }
 
 async fn a_tenant_finds_nothing_of_another_tenants_namespaces(fresh: Fresh) {
     let other = fresh.second_tenant().await;
     let ours = fresh.make_namespace("shared-name").await;
-    fresh
-        .store
-        .set_override(&fresh.tenant_id, "shared-name", "x", quota(1), width(1000), NOW)
-        .await
-        .unwrap();
+    fresh.store.set_override(fresh.by(), "shared-name", "x", quota(1), width(1000)).await.unwrap();
     for name_or_id in ["shared-name", &*ours.id] {
         assert!(fresh.store.namespace(&other, name_or_id).await.unwrap().is_none());
-        let refused = fresh.store.delete_namespace(&other, name_or_id, NOW).await;
+        let by_them = By { tenant_id: &other, ..fresh.by() };
+        let refused = fresh.store.delete_namespace(by_them, name_or_id).await;
         assert!(matches!(refused, Err(StoreError::NamespaceNotFound)));
     }
     fresh.store.create_namespace(&other, "shared-name").await.unwrap();

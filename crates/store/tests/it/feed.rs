@@ -121,8 +121,8 @@ async fn changes_arrive_in_order_and_each_once(fresh: Fresh) {
     assert_eq!((told.revision, told.at), (revoked.revision, NOW));
     fresh.make_namespace("n").await;
     let (tenant, store) = (&fresh.tenant_id, &fresh.store);
-    store.set_override(tenant, "n", "x", quota(1), width(1000), NOW).await.unwrap();
-    store.delete_override(tenant, "n", "x").await.unwrap();
+    store.set_override(fresh.by(), "n", "x", quota(1), width(1000)).await.unwrap();
+    store.delete_override(fresh.by(), "n", "x").await.unwrap();
     for _ in 0..2 {
         let told = next(&mut changes).await.changed;
         assert!(matches!(told, Changed::Namespace { ref name, .. } if name == "n"), "{told:?}");

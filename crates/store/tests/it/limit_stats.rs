@@ -1,7 +1,7 @@
 //! Counts of limits: what nodes write adds up, and is read back by minute ranges and by name.
 
 use tollkeeper_core::Millis;
-use tollkeeper_decide::Counted;
+use tollkeeper_decide::{Counted, WHOLE_RULE};
 use tollkeeper_store::{LimitStat, StatSum, StatsOf};
 
 use crate::Fresh;
@@ -10,6 +10,7 @@ on_both! {
     counts_of_many_nodes_add_up_by_minute_and_name,
     a_range_takes_its_first_minute_and_not_its_last,
     all_rules_and_namespaces_are_shown_by_their_own_names,
+    a_decision_counts_once_for_its_rule_however_many_limits_it_has,
     old_counts_are_forgotten,
 }
 
@@ -72,6 +73,28 @@ async fn all_rules_and_namespaces_are_shown_by_their_own_names(fresh: Fresh) {
     fresh.store.add_limit_stats(&batch).await.unwrap();
     let seen = read(&fresh, StatsOf::All, 0, 9).await;
     assert_eq!(seen, [sum(Counted::Rule, "burst", 2), sum(Counted::Namespace, "emails", 1)]);
+}
+
+async fn a_decision_counts_once_for_its_rule_however_many_limits_it_has(fresh: Fresh) {
+    let of = |minute, subject, name| stat(&fresh, minute, Counted::Rule, subject, name);
+    let batch = [
+        of(1, "two", "1s"),
+        of(1, "two", "1m"),
+        of(1, "two", WHOLE_RULE),
+        of(2, "two", "1s"),
+        of(2, "two", "1m"),
+        of(2, "two", WHOLE_RULE),
+        of(1, "one", "1m"),
+        of(1, "block", WHOLE_RULE),
+    ];
+    fresh.store.add_limit_stats(&batch).await.unwrap();
+    let rule = |name, times| sum(Counted::Rule, name, times);
+    let all = read(&fresh, StatsOf::All, 0, 9).await;
+    assert_eq!(all, [rule("block", 1), rule("one", 1), rule("two", 2)]);
+    let two = read(&fresh, StatsOf::One(Counted::Rule, "two"), 0, 9).await;
+    assert_eq!(two, [rule("1m", 2), rule("1s", 2)], "by its limits, and not the whole beside them");
+    let block = read(&fresh, StatsOf::One(Counted::Rule, "block"), 0, 9).await;
+    assert_eq!(block, [rule("block", 1)], "by its own name, since it has no limits");
 }
 
 async fn old_counts_are_forgotten(fresh: Fresh) {

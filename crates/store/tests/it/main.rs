@@ -25,9 +25,11 @@ macro_rules! on_both {
 mod admin_audit;
 mod bootstrap;
 mod cold_verify;
+mod config_rows;
 mod credits;
 mod decision_audit;
 mod directory;
+mod disk;
 mod doors;
 mod feed;
 mod identities;
@@ -46,8 +48,10 @@ mod rbac;
 mod rollup;
 mod root_keys;
 mod rules;
+mod secret;
 mod server;
 mod shelf;
+mod torn;
 mod usage;
 
 use std::path::PathBuf;

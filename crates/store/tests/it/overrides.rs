@@ -2,7 +2,7 @@
 
 use tollkeeper_core::{AMOUNT_MAX, Millis, WIDTH_MS_MAX};
 use tollkeeper_decide::Directory;
-use tollkeeper_store::StoreError;
+use tollkeeper_store::{By, StoreError};
 
 use crate::{Fresh, NOW, quota, width};
 
@@ -21,10 +21,10 @@ async fn setting_an_override_again_changes_it_and_keeps_its_id_and_age(fresh: Fr
     let (store, tenant) = (&fresh.store, fresh.tenant_id.as_str());
     let namespace = fresh.make_namespace("email").await;
     let first =
-        store.set_override(tenant, "email", "user_*", quota(5), width(1000), NOW).await.unwrap();
+        store.set_override(fresh.by(), "email", "user_*", quota(5), width(1000)).await.unwrap();
     let later = Millis(NOW.0 + 5000);
     let second = store
-        .set_override(tenant, &namespace.id, "user_*", quota(0), width(2000), later)
+        .set_override(fresh.by_at(later), &namespace.id, "user_*", quota(0), width(2000))
         .await
         .unwrap();
     assert!(first.override_id.starts_with("rlor_"));
@@ -39,7 +39,7 @@ async fn setting_an_override_again_changes_it_and_keeps_its_id_and_age(fresh: Fr
 async fn the_largest_quota_and_width_come_back_exactly(fresh: Fresh) {
     fresh.make_namespace("n").await;
     let (most, longest) = (quota(AMOUNT_MAX), width(WIDTH_MS_MAX));
-    fresh.store.set_override(&fresh.tenant_id, "n", "x", most, longest, NOW).await.unwrap();
+    fresh.store.set_override(fresh.by(), "n", "x", most, longest).await.unwrap();
     let found = fresh.namespace("n").await.unwrap().overrides.remove(0);
     assert_eq!((found.quota, found.width), (most, longest));
 }
@@ -49,11 +49,7 @@ async fn identifiers_differ_by_case_and_by_every_byte() {
     let fresh = Fresh::new().await;
     fresh.make_namespace("n").await;
     for identifier in ["a", "A", "a ", "a\u{0}", "á", "a\u{301}"] {
-        fresh
-            .store
-            .set_override(&fresh.tenant_id, "n", identifier, quota(1), width(1000), NOW)
-            .await
-            .unwrap();
+        fresh.store.set_override(fresh.by(), "n", identifier, quota(1), width(1000)).await.unwrap();
     }
     assert_eq!(fresh.namespace("n").await.unwrap().overrides.len(), 6);
 }
@@ -66,7 +62,7 @@ async fn pages_hold_every_override_once_in_the_order_of_ids(fresh: Fresh) {
         let identifier = format!("user_{i}");
         ids.push(
             store
-                .set_override(tenant, "n", &identifier, quota(i), width(1000), NOW)
+                .set_override(fresh.by(), "n", &identifier, quota(i), width(1000))
                 .await
                 .unwrap()
                 .override_id,
@@ -91,7 +87,7 @@ async fn a_page_that_is_just_full_is_the_last_one(fresh: Fresh) {
     let (store, tenant) = (&fresh.store, fresh.tenant_id.as_str());
     fresh.make_namespace("n").await;
     for identifier in ["a", "b", "c"] {
-        store.set_override(tenant, "n", identifier, quota(1), width(1000), NOW).await.unwrap();
+        store.set_override(fresh.by(), "n", identifier, quota(1), width(1000)).await.unwrap();
     }
     let page = store.list_overrides(tenant, "n", None, 3).await.unwrap();
     assert_eq!((page.rows.len(), page.next_cursor), (3, None));
@@ -101,24 +97,24 @@ async fn a_cursor_whose_row_was_deleted_goes_on_with_the_next(fresh: Fresh) {
     let (store, tenant) = (&fresh.store, fresh.tenant_id.as_str());
     fresh.make_namespace("n").await;
     for identifier in ["a", "b", "c"] {
-        store.set_override(tenant, "n", identifier, quota(1), width(1000), NOW).await.unwrap();
+        store.set_override(fresh.by(), "n", identifier, quota(1), width(1000)).await.unwrap();
     }
     let all = store.list_overrides(tenant, "n", None, 3).await.unwrap().rows;
     let cursor = store.list_overrides(tenant, "n", None, 1).await.unwrap().next_cursor.unwrap();
-    store.delete_override(tenant, "n", &all[1].identifier).await.unwrap();
+    store.delete_override(fresh.by(), "n", &all[1].identifier).await.unwrap();
     let rest = store.list_overrides(tenant, "n", Some(&cursor), 3).await.unwrap();
     assert_eq!(rest.rows, [all[2].clone()]);
 }
 
 async fn a_pattern_is_deleted_by_its_own_text_only(fresh: Fresh) {
-    let (store, tenant) = (&fresh.store, fresh.tenant_id.as_str());
+    let store = &fresh.store;
     let namespace = fresh.make_namespace("n").await;
-    store.set_override(tenant, "n", "user_*", quota(1), width(1000), NOW).await.unwrap();
+    store.set_override(fresh.by(), "n", "user_*", quota(1), width(1000)).await.unwrap();
     for identifier in ["user_1", "user_", "*"] {
-        let missed = store.delete_override(tenant, "n", identifier).await;
+        let missed = store.delete_override(fresh.by(), "n", identifier).await;
         assert!(matches!(missed, Err(StoreError::OverrideNotFound)), "{identifier}");
     }
-    let touched = store.delete_override(tenant, "n", "user_*").await.unwrap();
+    let touched = store.delete_override(fresh.by(), "n", "user_*").await.unwrap();
     assert_eq!((&*touched.id, &*touched.name), (&*namespace.id, "n"));
     assert!(fresh.namespace("n").await.unwrap().overrides.is_empty());
 }
@@ -126,12 +122,12 @@ async fn a_pattern_is_deleted_by_its_own_text_only(fresh: Fresh) {
 async fn an_unknown_namespace_is_not_found_and_a_deleted_one_is_gone(fresh: Fresh) {
     let (store, tenant) = (&fresh.store, fresh.tenant_id.as_str());
     fresh.make_namespace("old").await;
-    store.delete_namespace(tenant, "old", NOW).await.unwrap();
+    store.delete_namespace(fresh.by(), "old").await.unwrap();
     for (namespace, expected) in [("none", "NamespaceNotFound"), ("old", "NamespaceGone")] {
         let told = [
-            store.set_override(tenant, namespace, "x", quota(1), width(1000), NOW).await.map(drop),
+            store.set_override(fresh.by(), namespace, "x", quota(1), width(1000)).await.map(drop),
             store.list_overrides(tenant, namespace, None, 10).await.map(drop),
-            store.delete_override(tenant, namespace, "x").await.map(drop),
+            store.delete_override(fresh.by(), namespace, "x").await.map(drop),
         ];
         for error in told.map(Result::unwrap_err) {
             assert_eq!(format!("{error:?}"), expected);
@@ -143,20 +139,21 @@ async fn an_unknown_namespace_is_not_found_and_a_deleted_one_is_gone(fresh: Fres
 async fn a_tenant_can_neither_see_nor_touch_another_tenants_overrides(fresh: Fresh) {
     let store = &fresh.store;
     let other = fresh.second_tenant().await;
+    let theirs = By { tenant_id: &other, ..fresh.by() };
     let ours = fresh.make_namespace("n").await;
-    store.set_override(&fresh.tenant_id, "n", "x", quota(1), width(1000), NOW).await.unwrap();
+    store.set_override(fresh.by(), "n", "x", quota(1), width(1000)).await.unwrap();
     for namespace in ["n", &*ours.id] {
         let told = [
-            store.set_override(&other, namespace, "x", quota(9), width(1000), NOW).await.map(drop),
+            store.set_override(theirs, namespace, "x", quota(9), width(1000)).await.map(drop),
             store.list_overrides(&other, namespace, None, 10).await.map(drop),
-            store.delete_override(&other, namespace, "x").await.map(drop),
+            store.delete_override(theirs, namespace, "x").await.map(drop),
         ];
         for error in told.map(Result::unwrap_err) {
             assert!(matches!(error, StoreError::NamespaceNotFound), "{error:?}");
         }
     }
     store.create_namespace(&other, "n").await.unwrap();
-    store.set_override(&other, "n", "x", quota(9), width(1000), NOW).await.unwrap();
-    store.delete_override(&other, "n", "x").await.unwrap();
+    store.set_override(theirs, "n", "x", quota(9), width(1000)).await.unwrap();
+    store.delete_override(theirs, "n", "x").await.unwrap();
     assert_eq!(fresh.namespace("n").await.unwrap().overrides[0].quota, quota(1));
 }

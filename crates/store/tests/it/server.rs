@@ -9,12 +9,16 @@ use std::time::Duration;
 use sqlx::{Connection, PgConnection};
 use tollkeeper_decide::{Directory, KeyHashes};
 use tollkeeper_store::{Fault, Grant, KeyTerms, Store, StoreError};
-use tollkeeper_testkit::Postgres;
+use tollkeeper_testkit::{Fault as Trouble, FaultProxy, Postgres};
 
 use crate::{Fresh, NOBODY, NOW};
 
 async fn beside(url: &str) -> PgConnection {
     PgConnection::connect(url).await.unwrap()
+}
+
+async fn quiet(how_long: Duration) {
+    tokio::time::timeout(how_long, std::future::pending::<()>()).await.unwrap_err();
 }
 
 #[tokio::test]
@@ -73,30 +77,37 @@ async fn stuck_admins_leave_room_for_keys_that_are_looked_up() {
     assert!(stuck.0.is_err() && stuck.5.is_err());
 }
 
-/// At every point at which a request can be cancelled, and on every kind of change.
+/// Given up after so many steps, if it takes more.
+async fn abandoned_after<T>(steps: u32, work: impl Future<Output = T>) -> Option<T> {
+    let (mut work, mut taken) = (pin!(work), 0);
+    poll_fn(|context| {
+        taken += 1;
+        if taken > steps { Poll::Ready(None) } else { work.as_mut().poll(context).map(Some) }
+    })
+    .await
+}
+
+/// At every point at which a request can be cancelled: a change, a lookup, and usage on its way.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancelled_request_leaves_no_open_transaction() {
     let fresh = Fresh::on_postgres().await;
-    let (key, _) = fresh.key(KeyTerms::default()).await;
-    let mut cancelled = 0;
+    let (key, hash) = fresh.key(KeyTerms::default()).await;
+    let hashes = KeyHashes { ours: hash, imported: NOBODY };
+    let mut cancelled = [0; 3];
     for steps in 1..60 {
         let slug = [format!("p{steps}")];
         let change = fresh.store.change_key_permissions(fresh.by(), &key, Grant::Add, &slug);
-        let mut change = pin!(change);
-        let mut taken = 0;
-        let finished = poll_fn(|context| {
-            taken += 1;
-            if taken > steps {
-                return Poll::Ready(None);
-            }
-            change.as_mut().poll(context).map(Some)
-        });
-        match finished.await {
-            Some(done) => drop(done.unwrap()),
-            None => cancelled += 1,
+        let change = abandoned_after(steps, change).await;
+        let used = [crate::usage::told([7; 16], NOW.0, "api_1", "key_1", u64::from(steps))];
+        let usage = abandoned_after(steps, fresh.store.apply_usage(&used, NOW)).await;
+        let lookup = abandoned_after(steps, fresh.store.key(hashes)).await;
+        let ended = [change.map(|done| drop(done.unwrap())), usage.map(drop), lookup.map(drop)];
+        for (count, ended) in cancelled.iter_mut().zip(ended) {
+            *count += u32::from(ended.is_none());
         }
     }
-    assert!(cancelled > 5, "{cancelled}");
+    // How many steps a call takes is for the scheduler to say: a quick server answers several of them in one.
+    assert!(cancelled[0] > 1 && cancelled[1] > 1 && cancelled[2] > 0, "{cancelled:?}");
     let idle = "SELECT COUNT(*) FROM pg_stat_activity
         WHERE state LIKE 'idle in transaction%' AND datname = current_database()";
     let mut left = i64::MAX;
@@ -105,9 +116,7 @@ async fn a_cancelled_request_leaves_no_open_transaction() {
         if left == 0 {
             break;
         }
-        tokio::time::timeout(Duration::from_millis(20), std::future::pending::<()>())
-            .await
-            .unwrap_err();
+        quiet(Duration::from_millis(20)).await;
     }
     assert_eq!(left, 0);
     // And the connections are of use.
@@ -146,6 +155,45 @@ async fn a_server_that_went_away_is_told_as_away_and_used_again_when_it_is_back(
     });
     assert_eq!(told.await.unwrap().at, NOW);
     assert!(fresh.verified(hash).await.unwrap().revoked_at.is_some());
+}
+
+/// No connection is closed, and no answer comes: as where a machine or the way to it is gone in the middle of a call.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_falls_silent_in_the_middle_is_given_up_and_used_again_when_it_answers() {
+    let server = Postgres::shared().unwrap();
+    let database = server.database().unwrap();
+    let proxy = FaultProxy::start(server.port()).unwrap();
+    let through = format!("postgres://postgres@{}/{}", proxy.address(), database.name);
+    let store = Store::connect(&through, None).await.unwrap();
+    let fresh = Fresh::on(crate::Home::Server(database), store).await;
+    let (_, hash) = fresh.key(KeyTerms::default()).await;
+    let hashes = KeyHashes { ours: hash, imported: NOBODY };
+    let used = [crate::usage::told([7; 16], NOW.0, &fresh.project("q").await, "key_1", 3)];
+    // Usage is in the middle of its transaction when the way is lost.
+    let mut other = beside(fresh.url()).await;
+    let mut held = other.begin().await.unwrap();
+    sqlx::query("LOCK TABLE usage_record IN ACCESS EXCLUSIVE MODE")
+        .execute(&mut *held)
+        .await
+        .unwrap();
+    fresh.store.key(hashes).await.unwrap().unwrap();
+    let lost = async {
+        quiet(Duration::from_millis(300)).await;
+        proxy.set(Trouble::DropReplies);
+        held.rollback().await.unwrap();
+        fresh.store.key(hashes).await.map(drop).unwrap_err();
+    };
+    let both = async { tokio::join!(fresh.store.apply_usage(&used, NOW), lost).0 };
+    let error = tokio::time::timeout(Duration::from_secs(20), both).await.unwrap().unwrap_err();
+    assert!(error.is_transient(), "{error:?}");
+    proxy.set(Trouble::Pass);
+    let healed = async {
+        while fresh.store.apply_usage(&used, NOW).await.is_err() {}
+        while fresh.store.key(hashes).await.is_err() {}
+    };
+    tokio::time::timeout(Duration::from_secs(10), healed).await.unwrap();
+    let sum = "SELECT CAST(SUM(requests) AS BIGINT) FROM usage_record";
+    assert_eq!(fresh.count(sum).await, 3, "though the first was maybe committed");
 }
 
 /// Every connection of every pool is dead then, and none of them knows.
@@ -240,7 +288,7 @@ async fn a_newer_schema_is_refused_by_number() {
 async fn a_text_that_the_server_cannot_store_is_told_as_such() {
     let fresh = Fresh::on_postgres().await;
     let error = fresh.store.create_namespace(&fresh.tenant_id, "a\u{0}b").await.unwrap_err();
-    assert!(error.to_string().contains("NUL"), "{error}");
+    assert!(error.to_string().contains("U+0000"), "{error}");
 }
 
 /// The process that would tell of changes stands still: the connection is open, and silent.

@@ -28,7 +28,7 @@ const A: [u8; 16] = [0xa; 16];
 const B: [u8; 16] = [0xb; 16];
 const DAY: u64 = 86_400_000;
 
-fn told(boot: [u8; 16], at: u64, project: &str, key: &str, requests: u64) -> Component {
+pub(crate) fn told(boot: [u8; 16], at: u64, project: &str, key: &str, requests: u64) -> Component {
     Component {
         minute: Minute::of(Millis(at)),
         boot,

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use tollkeeper_core::{Algorithm, Cost, Limit, Millis, Quota, State};
+use tollkeeper_decide::Consistency;
 
 use super::world::START_MS;
 use super::{Plan, Promise};
@@ -25,6 +26,8 @@ pub struct Findings {
     pub late_units: u64,
     pub late_ideal: u64,
     pub calls: u64,
+    /// When the origin heard them, by its clock.
+    pub heard_at: Vec<u64>,
     pub waited: u64,
     pub degraded: u64,
     pub kills: u64,
@@ -66,6 +69,8 @@ pub(super) struct Spent {
     pub(super) cost: u64,
     /// Under which limit it was asked for.
     pub(super) limit: Limit,
+    /// Since when its units were set aside for it, both ways: a bundle waits for all of its cells.
+    pub(super) since: (u64, Millis),
     /// By whom, where it was decided without the origin, and when as that one knew it.
     pub(super) alone: Option<Alone>,
 }
@@ -131,8 +136,11 @@ impl Findings {
         let missed = self.late_ideal.saturating_sub(self.late_units);
         // A log repeats its past: what came in one clump is forgotten in one clump, and every window a little later. It has
         // a quarter more time for that, and still a part of one may fall just outside of what is measured.
+        // Who never waits refuses while what it told is on its way: at a load of just the limit that is one in a few, as long
+        // as next to nothing is left.
         let part = match plan.largest().algorithm {
             Algorithm::SlidingLog(_) => 3,
+            _ if plan.consistency == Consistency::Fast => 5,
             _ => 20,
         };
         (missed > (FEW * plan.cells).max(self.late_ideal / part)).then(|| {
@@ -177,29 +185,24 @@ impl Judge {
             found.ideal += units;
             found.late_ideal += if (late..late_end).contains(&spent.us) { units } else { 0 };
         });
-        // On one node each cost must also fit the limit it was asked under. Of several, one may hold units that were lent
-        // before others went above the smaller limit; and a bucket's state is about one rate.
-        let bucket = matches!(limit.algorithm, Algorithm::TokenBucket { .. });
         if plan.faults.step_ms > 0 && limit.window_at(Millis(0)).1 == Millis(u64::MAX) {
             // Where nothing begins and ends by the clock, what counts is the time that has truly passed.
             for spent in &mut self.admitted {
                 spent.at = Millis(START_MS + spent.us / 1_000);
+                spent.since.1 = Millis(START_MS + spent.since.0 / 1_000);
             }
         }
-        let each_own = plan.nodes == 1 && !bucket;
-        let width = width(limit);
-        let mut windows: HashMap<(u64, u64), u64> = HashMap::new();
-        replay(&mut self.admitted, &self.resets, limit, each_own, |spent, over, before| {
-            if over > 0 {
-                found.over_units += over;
-                let window = windows.entry((spent.cell, spent.at.0 / width)).or_default();
-                *window += over;
-                found.over_window = found.over_window.max(*window);
-                found
-                    .over
-                    .get_or_insert_with(|| format!("{spent:?} under {limit:?} in {before:?}"));
-            }
-        });
+        hold_against(&mut self.admitted, &self.resets, limit, false, found);
+        // On one node each cost must also fit the limit it was asked under. Of several, one may hold units that were lent
+        // before others went above the smaller limit; and a bucket's state is about one rate. For the same reason what is
+        // set aside for a bundle fits at that moment: until its last cell has answered, others may go above.
+        let bucket = matches!(limit.algorithm, Algorithm::TokenBucket { .. });
+        if plan.nodes == 1 && !bucket && plan.limits.len() > 1 {
+            let set_aside =
+                |spent: &Spent| Spent { us: spent.since.0, at: spent.since.1, ..*spent };
+            let mut all: Vec<_> = self.admitted.iter().map(set_aside).collect();
+            hold_against(&mut all, &self.resets, limit, true, found);
+        }
         found.share_over = self.judge_shares(plan, limit);
     }
 
@@ -224,6 +227,29 @@ impl Judge {
         }
         None
     }
+}
+
+/// Finds what is over, by all of one replay; of several replays the worst counts.
+fn hold_against(
+    all: &mut [Spent],
+    resets: &[(u64, u64)],
+    limit: &Limit,
+    each_own: bool,
+    found: &mut Findings,
+) {
+    let width = width(limit);
+    let mut over_units = 0;
+    let mut windows: HashMap<(u64, u64), u64> = HashMap::new();
+    replay(all, resets, limit, each_own, |spent, over, before| {
+        if over > 0 {
+            over_units += over;
+            let window = windows.entry((spent.cell, spent.at.0 / width)).or_default();
+            *window += over;
+            found.over_window = found.over_window.max(*window);
+            found.over.get_or_insert_with(|| format!("{spent:?} under {limit:?} in {before:?}"));
+        }
+    });
+    found.over_units = found.over_units.max(over_units);
 }
 
 fn replay(

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tollkeeper_core::{Boot, Millis, Take, Totals};
+use tollkeeper_core::{Boot, Millis, Take};
 use tollkeeper_decide::{Ceilings, LeaseMark};
 
 /// The last mark of each cell and window.
@@ -22,23 +22,7 @@ impl Journal {
         let mut words: Vec<_> = marks
             .values()
             .filter(|mark| now < mark.lapse)
-            .map(|mark| {
-                let granted = mark.totals.granted;
-                let returned = granted.saturating_sub(mark.ceiling);
-                let totals = Totals { plain: 0, granted, used: mark.ceiling, returned };
-                let take = Take {
-                    boot: dead,
-                    seq: 0,
-                    win: mark.win,
-                    totals,
-                    need: 0,
-                    ask: 0,
-                    bundled: false,
-                    nodes,
-                    limit: mark.limit,
-                };
-                (mark.clone(), take)
-            })
+            .map(|mark| (mark.clone(), mark.last_words(dead, nodes)))
             .collect();
         // A map has no order, and a run must have one.
         words.sort_by(|(one, _), (other, _)| {

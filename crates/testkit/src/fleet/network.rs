@@ -1,7 +1,9 @@
 //! The way to the origin and back: calls are lost, repeated, late, and sent again.
 
-use tollkeeper_core::{Millis, Taken};
-use tollkeeper_decide::{Errand, Link, Missed, Turn};
+use std::sync::Arc;
+
+use tollkeeper_core::{Millis, Take, Taken};
+use tollkeeper_decide::{Errand, LeaseMark, Link, Missed, Turn};
 
 use super::event::{Asker, Call, Event};
 use super::node::Waiting;
@@ -80,6 +82,7 @@ impl World {
         let now = self.origin_ms();
         let Some(under_way) = self.calls.get_mut(&call) else { return };
         under_way.first_heard.get_or_insert((self.now_us, now));
+        self.found.heard_at.push(now.0);
         let node = under_way.node;
         let taken = self.origin.take(under_way.cell, &under_way.errand.take, now, self.now_us);
         let lost = self.dice.ppm(self.faults.lost_ppm) || self.nodes[node].is_cut(self.now_us);
@@ -105,7 +108,12 @@ impl World {
         let heard_first = under_way.first_heard;
         let heard = self.nodes[node].clock(START_MS, self.now_us);
         match under_way.asker {
-            Asker::Journal(_) => {}
+            Asker::Journal(lapse) => {
+                let mut errand = under_way.errand.clone();
+                if heard < lapse && hear_last_words(&mut errand, &taken, lapse) {
+                    self.send(node, errand, Asker::Journal(lapse));
+                }
+            }
             Asker::Request(number, ask) => {
                 let dealt = self.nodes[node].table.deal_detached(&ask, Ok(&taken), heard);
                 self.deal(number, dealt, heard_first);
@@ -189,4 +197,14 @@ impl World {
             }
         }
     }
+}
+
+/// Is there more to say for a dead boot, by what was answered to its last words?
+fn hear_last_words(errand: &mut Errand, taken: &Taken, lapse: Millis) -> bool {
+    let Take { boot, win, totals, nodes, limit, .. } = errand.take;
+    let (name, ceiling) = (Arc::clone(&errand.name), totals.used);
+    let mut mark = LeaseMark { name, limit, win, totals, ceiling, lapse };
+    let more = mark.hear(taken);
+    errand.take = mark.last_words(boot, nodes);
+    more
 }

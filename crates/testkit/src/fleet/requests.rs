@@ -29,6 +29,8 @@ struct Part {
     /// What the origin spent at once was decided by it, then; what was lent is decided on the node, now.
     taken: Option<(u64, Millis)>,
     alone: Option<Alone>,
+    /// When it was said.
+    since: (u64, Millis),
 }
 
 // === impl World ===
@@ -56,7 +58,7 @@ impl World {
             self.ask(node, &[cell, (cell + 1) % self.plan.cells], limit, cost);
         } else {
             let (us, at) = (self.now_us, self.origin_ms());
-            self.judge.asked(Spent { us, at, cell, cost, limit, alone: None });
+            self.judge.asked(Spent { us, at, cell, cost, limit, since: (us, at), alone: None });
             self.ask(node, &[cell], limit, cost);
         }
     }
@@ -114,13 +116,14 @@ impl World {
     pub(super) fn deal(&mut self, number: Waiting, dealt: Dealt, taken: Option<(u64, Millis)>) {
         let Some(request) = self.waiting.get(&number) else { return };
         let alone = (dealt.degraded && dealt.units.is_some()).then(|| self.alone(request, &dealt));
+        let now = (self.now_us, self.origin_ms());
         let Some(request) = self.waiting.get_mut(&number) else { return };
         request.open -= 1;
         self.found.degraded += u64::from(dealt.degraded);
         match dealt.units {
             Some(units) if dealt.outcome.admitted() => {
                 let taken = taken.filter(|_| units.stage == Stage::Taken);
-                request.parts.push(Part { units, taken, alone });
+                request.parts.push(Part { units, taken, alone, since: taken.unwrap_or(now) });
             }
             _ => request.refused = true,
         }
@@ -148,7 +151,8 @@ impl World {
             let (us, at) = part.taken.unwrap_or((self.now_us, self.origin_ms()));
             let cell = part.units.key.exact;
             let (cost, limit, alone) = (request.cost, request.limit, part.alone);
-            self.judge.admitted(Spent { us, at, cell, cost, limit, alone });
+            let since = part.since;
+            self.judge.admitted(Spent { us, at, cell, cost, limit, since, alone });
         }
     }
 

@@ -29,7 +29,7 @@ reply! {
         required scope "scope": Cow<'a, str> = NAME, "Whose counter it is: `key`, `user`, or what its rule says, joined by `+`.";
         required identifier "identifier": Cow<'a, str> = IDENTIFIER, "Which key, user, address, … it counts for.";
         required algorithm "algorithm": Algorithm = Shape::Choice(Algorithm::WORDS), "How it counts.";
-        required limit "limit": u64 = Shape::Integer(COUNT), "Units that fit at once.";
+        required limit "limit": u64 = Shape::Integer(COUNT), "Units that fit at once: of a token bucket its capacity.";
         required remaining "remaining": u64 = Shape::Integer(COUNT), "Units left, also after a denial.";
         required reset "reset": u64 = Shape::Integer(COUNT), "When it has all its units again, unix milliseconds.";
         optional retry_after_ms "retryAfterMs": u64 = Shape::Integer(COUNT),

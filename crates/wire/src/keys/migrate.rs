@@ -14,6 +14,10 @@ use crate::stored_limit::{LIMITS, NAMES_DIFFER, RatelimitRequest, limit_names_di
 
 pub const MIGRATE_MAX: usize = 100;
 
+/// The one reason that is none to worry about: an import may be run again.
+pub const KNOWN_ALREADY: &str =
+    "There is a key with this hash already, or it stands in the list twice.";
+
 pub(crate) const MIGRATION_ID: Shape = Shape::Text(Chars { min: 1, max: 256 });
 const HASH_ABOUT: &str = "SHA-256 of the key in hexadecimal or base64.";
 
@@ -58,11 +62,21 @@ reply! {
 }
 
 reply! {
+    /// A key that was not brought in.
+    UnmigratedKey<'a> {
+        required hash "hash": Cow<'a, str> = KEY_HASH, "As it was given.";
+        required reason "reason": Cow<'a, str> = Shape::Text(Chars { min: 1, max: 512 }), "What is wrong, in a sentence.";
+    }
+}
+
+reply! {
     /// Answer of `keys.migrateKeys`.
     MigrateKeysReply<'a> {
         required migrated "migrated": Vec<MigratedKey<'a>> =
             Shape::List { of: &MigratedKey::SHAPE, min: 0, max: MIGRATE_MAX }, "Keys that were brought in.";
         required failed "failed": Vec<Cow<'a, str>> =
-            Shape::List { of: &KEY_HASH, min: 0, max: MIGRATE_MAX }, "Hashes that were known already.";
+            Shape::List { of: &KEY_HASH, min: 0, max: MIGRATE_MAX }, "Hashes of keys that were not brought in, as they were given.";
+        optional reasons "reasons": Vec<UnmigratedKey<'a>> =
+            Shape::List { of: &UnmigratedKey::SHAPE, min: 1, max: MIGRATE_MAX }, "Why, for each of them. Absent where none failed.";
     }
 }

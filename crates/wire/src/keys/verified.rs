@@ -40,7 +40,7 @@ reply! {
     VerifiedLimit<'a> {
         required id "id": Cow<'a, str> = Shape::Text(Chars { min: 0, max: 255 }), "Its id; empty if it is not stored.";
         required name "name": Cow<'a, str> = Shape::Text(Chars { min: 3, max: 255 }), "Its name.";
-        required limit "limit": u64 = Shape::Integer(COUNT), "Units that fit into one duration.";
+        required limit "limit": u64 = Shape::Integer(COUNT), "Units that fit at once: of a token bucket its capacity.";
         required duration "duration": u64 = Shape::Integer(COUNT), "Length of the window in milliseconds.";
         required reset "reset": u64 = Shape::Integer(COUNT), "When the window ends, unix milliseconds.";
         required remaining "remaining": u64 = Shape::Integer(COUNT), "Units left, also after a denial.";

@@ -4,7 +4,8 @@ use crate::key_text::{KEY, KeyText};
 use crate::keys::migrate::MIGRATION_ID;
 use crate::part::Text;
 use crate::ratelimit::{
-    Algorithm, BURST, COST, Consistency, OnOutage, SLIDING_LOG_RULE, sliding_log_fits,
+    Algorithm, BURST, BURST_RULE, COST, Consistency, OnOutage, SLIDING_LOG_RULE, burst_fits,
+    sliding_log_fits,
 };
 use crate::request::request;
 use crate::schema::{Chars, Described, INTEGER_MAX, Shape, Whole};
@@ -26,7 +27,7 @@ const KEYSPACES: Shape =
 pub(crate) const ORIGIN: Shape = Shape::Text(Chars { min: 0, max: 4_096 });
 pub(crate) const METHOD: Shape = Shape::Spelled(Chars { min: 1, max: 32 }, &TOKEN);
 /// As long as servers usually take a request line. Any text: what is hostile in it is the matcher's to disarm.
-pub(crate) const PATH: Shape = Shape::Text(Chars { min: 1, max: 8_192 });
+pub(crate) const PATH: Shape = Shape::Raw(Chars { min: 1, max: 8_192 });
 pub(crate) const VERIFY_LIMITS: Shape =
     Shape::List { of: &VerifyRatelimit::SHAPE, min: 0, max: LIMITS_MAX };
 
@@ -53,6 +54,7 @@ request! {
         SLIDING_LOG_RULE => |it| {
             it.limit.is_none_or(|limit| sliding_log_fits(it.algorithm.unwrap_or_default(), limit))
         };
+        BURST_RULE => |it| burst_fits(it.algorithm.unwrap_or_default(), it.burst);
     }
 }
 

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::strategy::Union;
 use serde_json::{Map, Value, json};
 use tollkeeper_wire::Shape;
-use tollkeeper_wire::schema::{Chars, Field, Room, Spelling, Whole};
+use tollkeeper_wire::schema::{Chars, Field, NUL, Room, Spelling, Whole};
 
 /// How often a spot goes wrong: about one in this many.
 #[derive(Clone, Copy)]
@@ -34,8 +34,17 @@ fn fitting(shape: Shape, slips: Slips) -> BoxedStrategy<Value> {
         Shape::Either([one, other]) => {
             prop_oneof![grown(*one, slips), grown(*other, slips)].boxed()
         }
+        Shape::Raw(Chars { min, max }) => prop_oneof![Just(min), Just(max), min..=max.min(24)]
+            .prop_flat_map(|chars| {
+                proptest::collection::vec(prop_oneof![9 => any::<char>(), 1 => Just(NUL)], chars)
+            })
+            .prop_map(|chars| Value::from(chars.into_iter().collect::<String>()))
+            .boxed(),
         Shape::Text(Chars { min, max }) => prop_oneof![Just(min), Just(max), min..=max.min(24)]
-            .prop_flat_map(|chars| proptest::collection::vec(any::<char>(), chars))
+            .prop_flat_map(|chars| {
+                let other_than_nul = any::<char>().prop_filter("NUL fits nowhere", |c| *c != NUL);
+                proptest::collection::vec(other_than_nul, chars)
+            })
             .prop_map(|chars| Value::from(chars.into_iter().collect::<String>()))
             .boxed(),
         Shape::Spelled(bounds, spelling) => spelled(bounds, spelling),
@@ -155,7 +164,13 @@ fn misfit(shape: Shape) -> BoxedStrategy<Value> {
         Shape::Integer(Whole { min, max }) => {
             odd.extend([json!(min.wrapping_sub(1)), json!(max + 1)]);
         }
-        Shape::Text(Chars { max, .. }) => odd.push(json!("ü".repeat(max + 1))),
+        Shape::Text(Chars { max, .. }) | Shape::Raw(Chars { max, .. }) => odd.extend([
+            json!("ü".repeat(max + 1)),
+            json!("a\0b"),
+            json!("\0".repeat(max + 1)),
+            json!("a\nb"),
+            json!(r"a\u0000b"),
+        ]),
         Shape::List { of: &Shape::Object(object), max, .. } => {
             let filler = object
                 .fields
@@ -168,6 +183,7 @@ fn misfit(shape: Shape) -> BoxedStrategy<Value> {
         Shape::Spelled(Chars { max, .. }, _) => odd.extend([
             json!("a".repeat(max + 1)),
             json!("a b"),
+            json!("aaa\0"),
             json!("ä"),
             json!("a/b"),
             json!("::/129"),

@@ -155,7 +155,7 @@ fn a_row_of_root_keys_carries_its_nulls() {
 #[test]
 fn lists_that_an_answer_is_about_are_there_even_when_empty() {
     described(
-        &MigrateKeysReply { migrated: vec![], failed: vec![] },
+        &MigrateKeysReply { migrated: vec![], failed: vec![], reasons: None },
         &json!({"migrated": [], "failed": []}),
     );
     described(

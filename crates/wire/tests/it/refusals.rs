@@ -77,6 +77,18 @@ fn a_fault_says_what_was_found_and_what_is_expected() {
 }
 
 #[test]
+fn the_character_nul_is_refused_where_it_would_be_stored_and_what_only_looks_like_it_is_not() {
+    let body = r#"{"namespace":"a\u0000b","identifier":"\u0000","limit":10,"duration":60000}"#;
+    assert_eq!(
+        only(&limit_faults(body)),
+        ("body.namespace", "Holds the character U+0000, which cannot be stored.", "Leave it out.")
+    );
+    let looks_like_it = body.replace('\\', r"\\");
+    let ask: LimitRequest = parse(looks_like_it.as_bytes()).expect("a backslash is a character");
+    assert_eq!((&*ask.namespace, &*ask.identifier), (r"a\u0000b", r"\u0000"));
+}
+
+#[test]
 fn a_missing_field_is_named_with_what_it_should_hold() {
     let mut body = limit_body();
     body.as_object_mut().expect("an object").remove("duration");
@@ -115,7 +127,7 @@ fn hostile_names_are_shortened_and_escaped() {
 
 #[test]
 fn control_characters_and_wide_characters_are_legal_in_identifiers() {
-    let body = json!({"namespace": "a\u{0}b", "identifier": "🦀".repeat(512), "limit": 1, "duration": 1000}).to_string();
+    let body = json!({"namespace": "a\u{1}b", "identifier": "\0".to_owned() + &"🦀".repeat(511), "limit": 1, "duration": 1000}).to_string();
     assert!(parse::<LimitRequest>(body.as_bytes()).is_ok());
 }
 

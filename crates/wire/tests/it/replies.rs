@@ -72,11 +72,11 @@ fn replies_omit_what_they_do_not_have_and_fit_their_description() {
     );
     described(&SetOverrideReply { override_id: "rlor_1".into() }, &json!({"overrideId": "rlor_1"}));
     described(
-        &PeekReply { limit: 10, used: 4, remaining: 6, reset: 9 },
+        &PeekReply { limit: 10, used: 4, remaining: 6, reset: 9, degraded: false },
         &json!({"limit": 10, "used": 4, "remaining": 6, "reset": 9}),
     );
     described(&ResetReply { cells: 2 }, &json!({"cells": 2}));
-    described(&LivenessReply::OK, &json!({"message": "OK"}));
+    described(&LivenessReply::OK, &json!({"message": "we're cooking"}));
     described(&Empty {}, &json!({}));
 }
 

@@ -27,6 +27,8 @@ pub(super) struct Book {
 pub(super) struct Cell {
     pub(super) name: SlotName,
     pub(super) told: Usage,
+    /// What the ledger was seen to show.
+    pub(super) shown: Usage,
     pub(super) settled_at: Option<Millis>,
 }
 
@@ -92,7 +94,8 @@ impl Book {
     pub(super) fn enter(&mut self, slot: u32, name: SlotName) -> u32 {
         let at = usize::try_from(slot).unwrap_or(usize::MAX);
         self.index.insert(&name, slot);
-        let cell = Some(Cell { name, told: Usage::default(), settled_at: None });
+        let (told, shown) = (Usage::default(), Usage::default());
+        let cell = Some(Cell { name, told, shown, settled_at: None });
         if at == self.cells.len() {
             self.cells.push(cell);
         } else if let Some(place) = self.cells.get_mut(at) {
@@ -120,6 +123,7 @@ impl Book {
         let Some(cell) = self.cell(slot, about) else { return };
         if cell.settled_at.is_none() {
             cell.told = usage;
+            cell.shown = usage;
             cell.settled_at = Some(now);
             self.settled.push_back(slot);
             self.unsettled -= 1;
@@ -129,6 +133,7 @@ impl Book {
     pub(super) fn unsettle_all(&mut self) {
         for cell in self.cells.iter_mut().flatten() {
             cell.told = Usage::default();
+            cell.shown = Usage::default();
             cell.settled_at = None;
         }
         self.settled.clear();

@@ -1,11 +1,13 @@
 //! What processes before this one had counted, read from their files. A file stays until the ledger has shown all of it
 //! for a while; what cannot be read is set aside, counted, and never fatal.
 
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use tollkeeper_core::{Component, Millis, boot_of_text};
+use tollkeeper_core::{Component, Millis, Minute, Usage, boot_of_text};
 
 use super::super::segment::free_name;
 use super::super::slot::{self, Left, SLOT_BYTES, SLOT_WORDS};
@@ -133,6 +135,16 @@ impl Former {
         self.settled = false;
     }
 
+    /// By the minute, what the ledger was seen to show of it.
+    pub fn shown(&self) -> BTreeMap<Minute, Usage> {
+        let mut sums = BTreeMap::new();
+        for one in self.components.iter().filter(|_| self.settled) {
+            let sum: &mut Usage = sums.entry(one.minute).or_default();
+            *sum = sum.plus(one.usage);
+        }
+        sums
+    }
+
     pub fn is_settled(&self) -> bool {
         self.settled
     }
@@ -164,7 +176,7 @@ fn words(bytes: &[u8; SLOT_BYTES]) -> [u64; SLOT_WORDS] {
 
 fn put_aside(path: &Path, bytes: &[u8]) -> Result<PathBuf, JournalError> {
     let aside = free_name(path)?;
-    let open = OpenOptions::new().write(true).create_new(true).open(&aside);
+    let open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside);
     let written = open.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_data()));
     written.map_err(at("write", &aside))?;
     Ok(aside)

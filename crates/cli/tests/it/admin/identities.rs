@@ -53,6 +53,8 @@ fn a_second_identity_of_the_same_name_is_a_conflict() {
     client.data("identities.createIdentity", &body);
     let taken = refusal(&mut client, "identities.createIdentity", &body);
     assert_eq!(taken, (409, "identity_already_exists".to_owned()));
+    let said = client.post("identities.createIdentity", &body).json["error"]["detail"].clone();
+    assert_eq!(said, "There is already an identity with this externalId.");
 }
 
 #[test]

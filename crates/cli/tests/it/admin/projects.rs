@@ -62,6 +62,8 @@ fn a_slug_that_is_taken_is_a_conflict_and_one_from_a_name_makes_way() {
     let taken = (409, "already_exists".to_owned());
     let asked = json!({"name": "Other", "slug": "payments"});
     assert_eq!(refusal(&mut client, "projects.create", &asked), taken);
+    let said = client.post("projects.create", &asked).json["error"]["detail"].clone();
+    assert_eq!(said, "There is already a project with this slug.");
     let renamed = json!({"apiId": second["apiId"], "slug": "payments"});
     assert_eq!(refusal(&mut client, "projects.update", &renamed), taken);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{assert_pages, refusal, text};
+use super::{assert_pages, refusal, text, walked};
 use crate::world::{Client, World, keys};
 
 const MANAGES: [&str; 4] = [
@@ -25,6 +25,20 @@ fn row(client: &mut Client, id: &str) -> Option<Value> {
 
 fn listing(world: &World, key: &str) -> u16 {
     Client::new(world.server.url(), key).post("identities.listIdentities", &json!({})).status()
+}
+
+#[test]
+fn when_a_root_key_was_last_used_is_known_after_a_restart() {
+    let mut world = World::new();
+    let mut client = world.client();
+    let (used, key) = new_root_key(&mut client, &["identity.*.read_identity"]);
+    let (unused, _) = new_root_key(&mut client, &["identity.*.read_identity"]);
+    assert_eq!(listing(&world, &key), 200);
+    world.restart();
+    let mut client = world.client();
+    let used = row(&mut client, &used).expect("a row");
+    assert!(used["lastUsedAt"].as_u64() >= used["createdAt"].as_u64(), "{used}");
+    assert_eq!(row(&mut client, &unused).expect("a row")["lastUsedAt"], 0);
 }
 
 #[test]
@@ -172,4 +186,18 @@ fn no_root_key_widens_one_that_outlives_it_and_a_disabled_one_stays_disabled_whe
     client.data("rootKeys.updateKey", &json!({"keyId": lasting, "enabled": false}));
     let rerolled = client.data("rootKeys.rerollKey", &json!({"keyId": lasting, "expiration": 0}));
     assert_eq!(listing(&world, text(&rerolled["key"])), 403);
+}
+
+#[test]
+fn a_root_key_cannot_be_given_a_permission_that_opens_nothing_or_an_end_in_the_past() {
+    let world = World::new();
+    let mut client = world.client();
+    let body = json!({"permissions": ["api.*.read_api", "junk", "api.*.fly"], "expires": 1});
+    let refused = client.post("rootKeys.createKey", &body);
+    let places = vec!["body.permissions[1]", "body.permissions[2]", "body.expires"];
+    assert_eq!((refused.status(), refused.places()), (400, places));
+    let (id, _) = new_root_key(&mut client, &["api.*.read_api"]);
+    let refused = client.post("rootKeys.updateKey", &json!({"keyId": id, "permissions": ["junk"]}));
+    assert_eq!((refused.status(), refused.places()), (400, vec!["body.permissions[0]"]));
+    assert_eq!(walked(&mut client, "rootKeys.listKeys", "keyId", 100).len(), 2);
 }

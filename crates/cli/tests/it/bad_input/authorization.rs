@@ -79,3 +79,20 @@ fn what_is_wrong_with_the_body_comes_before_who_asks() {
     assert_eq!((answer.status(), answer.code()), (400, "invalid_input"));
     assert_eq!(answer.places().len(), 4);
 }
+
+#[test]
+fn two_different_keys_are_refused_whichever_comes_first() {
+    let world = World::new();
+    let body = ask("api", "ann", 5).to_string();
+    let (good, bad) = (format!("Bearer {}", world.server.root_key()), "Bearer another".to_owned());
+    for (lines, status) in [([&good, &bad], 400), ([&bad, &good], 400), ([&good, &good], 200)] {
+        let headers = lines.map(|line| ("authorization", &**line));
+        let mut connection = Connection::open(world.server.url()).unwrap();
+        let path = "/v2/ratelimit.limit";
+        let response = connection.exchange("POST", path, &headers, body.as_bytes()).unwrap();
+        assert_eq!(response.status, status, "{}", response.text());
+        let named = response.text().contains("two different Authorization headers");
+        assert_eq!(named, status == 400, "{}", response.text());
+    }
+    assert_eq!(world.spends(), 1);
+}

@@ -58,6 +58,58 @@ fn a_body_above_a_megabyte_is_413_with_and_without_a_declared_length() {
     assert_eq!(world.spends(), 1);
 }
 
+/// As Node's fetch and Python's http.client do.
+fn sent_before_reading(world: &World, head: &str, body: &[u8]) -> (Connection, u16) {
+    let mut connection = Connection::open(world.server.url()).unwrap();
+    connection.send(head.as_bytes()).unwrap();
+    for piece in body.chunks(64 << 10) {
+        connection.send(piece).unwrap_or_else(|error| panic!("closed on: {error}: {head}"));
+        crate::time::pause(Duration::from_millis(1));
+    }
+    let status = connection.receive().unwrap_or_else(|error| panic!("{error}: {head}"));
+    (connection, status.expect("an answer").status)
+}
+
+#[test]
+fn whoever_sends_everything_before_it_reads_learns_why_it_was_refused() {
+    let world = World::new();
+    let filler = vec![b' '; HUGE];
+    let key = world.server.root_key();
+    for (line, status) in [
+        ("POST /v2/ratelimit.limit", 413),
+        ("POST /v2/keys.createKey", 413),
+        ("POST /v2/no.such", 404),
+        ("PUT /v2/ratelimit.limit", 405),
+        ("POST /livez", 405),
+        ("POST /check/caddy", 403),
+    ] {
+        let head = format!(
+            "{line} HTTP/1.1\r\nhost: test\r\nauthorization: Bearer {key}\r\ncontent-length: {HUGE}\r\n\r\n"
+        );
+        let (mut connection, got) = sent_before_reading(&world, &head, &filler);
+        assert_eq!(got, status, "{line}");
+        let response = connection.exchange("GET", "/livez", &[], b"").unwrap();
+        assert_eq!(response.status, 200, "the connection is still good behind {line}");
+    }
+    assert_eq!(world.spends(), 0);
+}
+
+#[test]
+fn a_refused_body_is_not_read_without_end() {
+    let world = World::new();
+    let mut connection = Connection::open(world.server.url()).unwrap();
+    let declared = format!("content-length: {}\r\n", 1_u64 << 40);
+    connection.send(head(&world, &declared).as_bytes()).unwrap();
+    let piece = vec![b' '; 1 << 20];
+    let taken = (0..256).take_while(|_| connection.send(&piece).is_ok()).count();
+    assert!(taken < 64, "{taken} MiB were taken");
+    // And slowly: it may be held for two seconds, and the looks at a connection.
+    let mut connection = Connection::open(world.server.url()).unwrap();
+    connection.send(head(&world, &declared).as_bytes()).unwrap();
+    assert_eq!(answer(&mut connection).status(), 413);
+    assert!(connection.receive().expect("an end in order").is_none());
+}
+
 #[test]
 fn bytes_without_any_length_are_no_body() {
     let world = World::new();
@@ -133,5 +185,14 @@ fn a_compressed_body_is_not_unpacked() {
     let bomb = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0xed, 0xc1, 1, 1, 0, 0];
     let headers = [("content-encoding", "gzip"), ("authorization", "Bearer x")];
     let response = connection.exchange("POST", "/v2/ratelimit.limit", &headers, &bomb).unwrap();
-    assert_eq!(response.status, 400);
+    assert_eq!(response.status, 415);
+    assert!(response.text().contains("must come uncompressed"), "{}", response.text());
+    let plain = ask("api", "ann", 5).to_string();
+    let key = format!("Bearer {}", world.server.root_key());
+    for (coding, status) in [("identity", 200), ("br", 415), ("gzip, identity", 415)] {
+        let headers = [("content-encoding", coding), ("authorization", &*key)];
+        let response =
+            connection.exchange("POST", "/v2/ratelimit.limit", &headers, plain.as_bytes()).unwrap();
+        assert_eq!(response.status, status, "{coding}");
+    }
 }

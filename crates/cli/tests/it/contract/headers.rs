@@ -120,11 +120,55 @@ fn no_namespace_and_no_identifier_can_break_out_of_a_header() {
     let world = World::new();
     let mut client = world.client();
     for hostile in ["a\r\nx-evil: 1", "quo\"te\\", "\u{202e}rtl", "nul\0", "é☃🦀", ";q=1,"] {
-        let answer = client.post("ratelimit.limit", &ask(hostile, hostile, 5));
+        // No namespace is called so: it could not be stored.
+        let namespace = hostile.replace('\0', "\u{1}");
+        let answer = client.post("ratelimit.limit", &ask(&namespace, hostile, 5));
         assert_eq!(answer.status(), 200, "{hostile:?}: {}", answer.json);
         assert_eq!(answer.response.header("x-evil"), None);
         let policy = answer.response.header("ratelimit-policy").unwrap();
         assert!(item(policy, &["q", "w"]).is_some(), "{policy}");
         assert!(policy.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{policy}");
+    }
+}
+
+#[test]
+fn every_answer_about_a_bucket_shows_its_capacity_as_the_limit() {
+    let world = World::new();
+    let mut client = world.client();
+    let bucket = json!({"limit": 5, "duration": LONG_MS, "algorithm": "token_bucket", "burst": 10});
+    let with = |more: &[(&str, serde_json::Value)]| {
+        let mut body = bucket.clone();
+        for (name, value) in more {
+            body[*name] = value.clone();
+        }
+        body
+    };
+    let api = client.data("apis.createApi", &json!({"name": "payments"}))["apiId"].clone();
+    let key = client.data("keys.createKey", &json!({"apiId": api}))["key"].clone();
+    let named = with(&[("name", json!("bucket"))]);
+    let spent = with(&[("namespace", json!("api")), ("identifier", json!("ann"))]);
+    let rule = json!({"name": "slow", "scope": "global", "algorithm": "token_bucket", "burst": 10,
+        "limits": [{"limit": 5, "window": "30d", "name": "month"}]});
+    client.data("rules.apply", &json!({"rules": [rule]}));
+    for (method, body, lines) in [
+        ("ratelimit.limit", spent.clone(), None),
+        ("limits.peek", spent, None),
+        ("keys.verifyKey", json!({"key": key, "ratelimits": [named]}), Some("ratelimits")),
+        ("gate.check", json!({"key": key, "ratelimits": [named]}), Some("limits")),
+    ] {
+        let answer = client.post(method, &body);
+        let data = &answer.json["data"];
+        let lines =
+            lines.map_or_else(|| vec![data], |of| data[of].as_array().unwrap().iter().collect());
+        for line in &lines {
+            assert_eq!(line["limit"], 10, "{method}: {data}");
+            assert!(line["remaining"].as_u64().unwrap() < 10, "{method}: {data}");
+        }
+        assert_eq!(number(&answer.response, "x-ratelimit-limit"), 10, "{method}");
+        let policy =
+            item(answer.response.header("ratelimit-policy").unwrap(), &["q", "w"]).unwrap();
+        assert_eq!(policy.1, [10, LONG_MS / 500], "{method}");
+        let state = item(answer.response.header("ratelimit").unwrap(), &["r", "t"]).unwrap();
+        assert_eq!(state.1[0], number(&answer.response, "x-ratelimit-remaining"), "{method}");
     }
 }

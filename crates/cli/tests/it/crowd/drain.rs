@@ -59,9 +59,13 @@ fn a_server_that_is_told_to_end_says_so_to_load_balancers_before_it_closes_its_d
         probe.is_ok_and(|answer| answer.status == expected)
     };
     assert!(ready(200));
+    let mut kept = Connection::open(&url).expect("a connection");
+    let mut alive = || kept.exchange("GET", "/livez", &[], b"").expect("an answer");
+    assert_eq!(alive().header("connection"), None);
     thread::scope(|scope| {
         let ending = scope.spawn(|| world.server.terminate());
         eventually("new probes are told not to come", || ready(503));
+        assert_eq!(alive().header("connection"), Some("close"), "and clients to come no more");
         ending.join().expect("no panic").expect("it ends by itself");
     });
 }

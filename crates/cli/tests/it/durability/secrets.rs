@@ -1,6 +1,7 @@
 //! The root key is nobody's business but its owner's: it is shown once, and stands nowhere else.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::world::{Client, World, ask};
@@ -57,4 +58,31 @@ fn a_generated_root_key_stands_in_the_first_greeting_and_nowhere_else() {
     assert_nowhere_below(world.data_dir(), key);
     assert_eq!(world.server.stdout().matches(key).count(), 2, "alone, and in the line to try");
     assert!(!world.server.stderr().contains(key));
+}
+
+fn modes_below(folder: &Path, seen: &mut Vec<(String, u32)>) {
+    for entry in fs::read_dir(folder).expect("readable") {
+        let entry = entry.expect("readable");
+        let (path, about) = (entry.path(), entry.metadata().expect("there"));
+        if about.is_dir() {
+            modes_below(&path, seen);
+        } else {
+            seen.push((path.display().to_string(), about.permissions().mode() & 0o777));
+        }
+    }
+}
+
+#[test]
+fn nobody_but_its_owner_may_read_any_file_of_the_data_directory() {
+    let mut world = World::new();
+    world.client().spend("ann", "sliding_window", 1);
+    world.restart();
+    world.client().spend("ann", "sliding_window", 1);
+    let mut seen = Vec::new();
+    modes_below(world.data_dir(), &mut seen);
+    for part in ["lock", ".tkj", "secret"] {
+        assert!(seen.iter().any(|(path, _)| path.contains(part)), "{part}: {seen:?}");
+    }
+    let open: Vec<_> = seen.iter().filter(|(_, mode)| *mode != 0o600).collect();
+    assert!(open.is_empty(), "{open:?}");
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tollkeeper_testkit::{RedisServer, Tollkeeper};
 
-use super::{Asked, Fleet, Seen, admitted, body, by_window, clients, drive, heard, one};
+use super::{Asked, Seen, admitted, body, by_window, clients, drive, heard, one};
 use crate::time::{eventually, pause};
 use crate::world::{Client, LONG_MS, side_by_side, start};
 
@@ -215,27 +215,4 @@ fn a_redis_whose_clock_jumps_costs_at_most_one_limit_per_jump() {
         }
     }
     assert!(!one(&mut clients[0], &asked("fixed_window")).degraded);
-}
-
-/// Every key has the same edges. A key that goes on costs each node one call with its first request of a window, and at most
-/// one more: no edge costs more than the requests that come with it.
-#[test]
-fn windows_of_many_keys_that_end_together_cost_each_key_a_call_or_two() {
-    const KEYS: u64 = 100;
-    const WIDTH_MS: u64 = 2_000;
-    const WINDOWS: u64 = 4;
-    let fleet = Fleet::of(2);
-    let ask = |n: u64| Asked {
-        body: body(&format!("many {}", n % KEYS), 1_000, WIDTH_MS, "fixed_window"),
-        cost: 1,
-    };
-    // Leases have found their sizes by then.
-    drive(&fleet.nodes, 6, Duration::from_millis(2 * WIDTH_MS), 1_000, ask);
-    let before = fleet.calls();
-    let seen = drive(&fleet.nodes, 6, Duration::from_millis(WINDOWS * WIDTH_MS), 1_000, ask);
-    // Two nodes look after their links ten times a second and count each other twice.
-    let idle = 2 * 13 * WINDOWS * WIDTH_MS / 1_000;
-    let calls = (fleet.calls() - before).saturating_sub(idle);
-    assert!(calls <= seen.len() as u64, "{calls} calls for {} requests", seen.len());
-    assert!(calls <= 2 * 2 * KEYS * (WINDOWS + 1), "{calls} calls in {WINDOWS} windows");
 }

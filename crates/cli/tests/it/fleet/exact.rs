@@ -34,6 +34,28 @@ fn a_hundred_at_once_on_one_key_get_exactly_the_limit() {
 }
 
 #[test]
+fn the_calls_of_a_tenant_in_a_minute_are_counted_over_all_nodes() {
+    const MINUTE: u64 = 30;
+    let fleet = Fleet::of(3);
+    let mut clients = fleet.clients();
+    for client in &mut clients {
+        let tenants = client.data("tenants.list", &json!({}));
+        let body = json!({"tenantId": tenants[0]["tenantId"], "requestsPerMinute": MINUTE});
+        client.data("tenants.update", &body);
+    }
+    let mut answered = 0;
+    for _ in 0..MINUTE {
+        for client in &mut clients {
+            let answer = client.post("projects.list", &json!({}));
+            assert!([200, 429].contains(&answer.status()), "{}", answer.status());
+            answered += u64::from(answer.status() == 200);
+        }
+    }
+    // Some of them went into setting the bound on one node after the other.
+    assert!((MINUTE / 2..=MINUTE).contains(&answered), "{answered}");
+}
+
+#[test]
 fn windows_after_windows_are_never_passed_whatever_the_algorithm_and_the_costs() {
     let fleet = Fleet::of(3);
     for (number, algorithm) in ALGORITHMS.into_iter().enumerate() {
@@ -135,6 +157,37 @@ fn lost_replies_and_slow_ones_pass_no_limit() {
         let exact = by_window(&sure);
         assert!(exact.values().all(|got| *got <= LIMIT), "{algorithm}: {windows:?} {exact:?}");
     }
+}
+
+#[test]
+fn a_fleet_that_loses_one_reply_in_twenty_passes_no_limit_and_decides_nearly_all_with_redis() {
+    const LIMIT: u64 = 100;
+    let redis = tollkeeper_testkit::RedisServer::start().expect("a Redis");
+    let proxy = FaultProxy::start(redis.port()).expect("a proxy");
+    let nodes = nodes_at(&format!("redis://{}", proxy.address()), 3, &[]);
+    // Later than the call and its repetition are waited for: lost to the caller, and the connection stays.
+    let by = Duration::from_millis(15);
+    proxy.set(Fault::LateReplies { seed: 7, per_mille: 50, by });
+    let (mut asked, mut degraded) = (0, 0);
+    for algorithm in ["fixed_window", "sliding_window", "sliding_log"] {
+        let seen = drive(&nodes, 6, Duration::from_millis(4_200), 300, |_| Asked {
+            body: body("late", LIMIT, 1_000, algorithm),
+            cost: 1,
+        });
+        asked += seen.len();
+        degraded += seen.iter().filter(|one| one.degraded).count();
+        // On a machine that is busy enough the breaker may open after all, and then each node has its share.
+        let sure: Vec<_> = seen.iter().filter(|one| !one.degraded).cloned().collect();
+        if algorithm == "sliding_log" {
+            // A full one at each end, and one for each second between.
+            assert!(admitted(&sure) <= LIMIT * 6, "{}", admitted(&sure));
+        } else {
+            let windows = by_window(&sure);
+            assert!(windows.values().all(|got| *got <= LIMIT), "{algorithm}: {windows:?}");
+        }
+    }
+    assert!(degraded > 0, "nothing was lost");
+    assert!(degraded * 4 < asked, "{degraded} of {asked} were decided without Redis");
 }
 
 #[test]

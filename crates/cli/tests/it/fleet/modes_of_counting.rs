@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Asked, Fleet, admitted, body, drive, heard, one};
+use super::{Asked, Fleet, PATIENT, Tally, admitted, body, drive, one};
 use crate::time::{eventually, now};
 use crate::world::LONG_MS;
 
@@ -38,18 +38,26 @@ fn local_counts_on_each_node_for_itself() {
 }
 
 #[test]
-fn a_peek_sees_what_the_whole_fleet_spent_and_spends_nothing() {
-    let fleet = Fleet::of(3);
+fn a_peek_sees_what_the_whole_fleet_spent_and_spends_nothing_and_says_when_it_cannot() {
+    let mut fleet = Fleet::with(3, &[PATIENT]);
     let mut clients = fleet.clients();
     let asked = Asked { body: body("seen", 1_000, LONG_MS, "sliding_window"), cost: 1 };
-    let got = (0..60).filter(|n| heard(&mut clients[n % 3], &asked).admitted).count();
+    let mut tally = Tally::default();
+    (0..60).for_each(|n| tally.spend(&mut clients[n % 3], &asked, 1));
+    let counted = tally.got..=tally.got + tally.unheard;
     let mut peek = asked.body.clone();
     peek.as_object_mut().expect("an object").retain(|name, _| name != "cost");
     for client in &mut clients {
         eventually("it sees all of it", || {
-            client.data("limits.peek", &peek)["used"].as_u64() == Some(got as u64)
+            let seen = client.data("limits.peek", &peek);
+            seen["used"].as_u64().is_some_and(|used| counted.contains(&used))
+                && seen.get("degraded").is_none()
         });
     }
+    fleet.redis.kill();
+    eventually("it says that it cannot see", || {
+        clients[0].data("limits.peek", &peek)["degraded"] == true
+    });
 }
 
 #[test]

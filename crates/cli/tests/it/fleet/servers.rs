@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::json;
 use tollkeeper_testkit::{RedisCluster, RedisSentinel, RedisServer};
 
-use super::{Asked, admitted, body, clients, drive, heard, nodes_at, one};
+use super::{Asked, PATIENT, Tally, admitted, body, clients, drive, heard, nodes_at, one};
 use crate::time::eventually;
-use crate::world::LONG_MS;
+use crate::world::{LONG_MS, side_by_side};
 
 const LIMIT: u64 = 60;
 
@@ -83,4 +83,39 @@ fn a_ring_of_independent_servers_shares_the_cells_out() {
         let count = keys.lines().filter(|line| line.contains("rl:{")).count();
         assert!((2..=20).contains(&count), "{count} of 30 records");
     }
+}
+
+/// Of a ring one server is gone for good, with leases out; another one forgets.
+#[test]
+fn a_server_that_is_away_holds_up_nothing_that_another_one_must_be_told() {
+    const CELLS: usize = 400;
+    const THREADS: usize = 4;
+    let mut servers: Vec<_> = (0..2).map(|_| RedisServer::start().expect("a Redis")).collect();
+    let addresses: Vec<String> = servers.iter().map(RedisServer::address).collect();
+    // Few shards, so that cells of both servers are in each.
+    let env = [PATIENT, ("TOLLKEEPER_MAX_CELLS", "10000")];
+    let nodes = nodes_at(&format!("redis-ring://{}", addresses.join(",")), 1, &env);
+    let asked = |number: usize| Asked {
+        body: body(&format!("cell {number}"), 1_000, LONG_MS, "fixed_window"),
+        cost: 1,
+    };
+    side_by_side(THREADS, |thread| {
+        let mut client = clients(&nodes).remove(0);
+        for number in (thread..CELLS).step_by(THREADS) {
+            Tally::default().spend(&mut client, &asked(number), 8);
+        }
+    });
+    let records = |server: &RedisServer| {
+        server.ask(&["KEYS", "rl:*"]).lines().filter(|key| key.contains("cell")).count()
+    };
+    let before = records(&servers[1]);
+    assert!(before > CELLS / 4 && records(&servers[0]) > CELLS / 4, "{before} of {CELLS}");
+    servers[0].kill();
+    // What it is admitted alone must be told too, as soon as there is anybody to tell.
+    let mut client = clients(&nodes).remove(0);
+    (0..CELLS).for_each(|number| {
+        one(&mut client, &Asked { cost: 200, ..asked(number) });
+    });
+    servers[1].flushall();
+    eventually("the one that forgot is told everything", || records(&servers[1]) == before);
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tollkeeper_testkit::{Fault, FaultProxy, RedisServer};
 
-use super::{Asked, Fleet, body, clients, drive, nodes_at};
+use super::{Asked, Fleet, PATIENT, body, clients, drive, nodes_at};
 use crate::time::{eventually, now, pause};
-use crate::world::{Client, LONG_MS};
+use crate::world::{Client, LONG_MS, side_by_side};
 
 /// What one wait for Redis takes: whoever is decided sooner has not waited for it.
 const ONE_WAIT: Duration = Duration::from_millis(5);
@@ -20,8 +20,12 @@ fn ask(client: &mut Client, identifier: &str, on_outage: &str) -> Value {
     client.limit(&body)
 }
 
+fn is_heard(data: &Value) -> bool {
+    data.get("degraded").is_none()
+}
+
 fn is_exact(client: &mut Client) -> bool {
-    ask(client, "exact again", "deny").get("degraded").is_none()
+    is_heard(&ask(client, "exact again", "deny"))
 }
 
 /// How long each of so many new identifiers took, the shortest first. None of them fails.
@@ -36,6 +40,48 @@ fn paid(client: &mut Client, prefix: &str, times: usize) -> Vec<Duration> {
         .collect();
     all.sort_unstable();
     all
+}
+
+/// Scripts that Redis ran so far.
+fn scripts(fleet: &Fleet) -> u64 {
+    let stats = fleet.redis.ask(&["INFO", "commandstats"]);
+    let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+    let calls = line.and_then(|line| line.split(',').next()).expect("Redis counts its commands");
+    calls.parse().expect("a number")
+}
+
+#[test]
+fn a_redis_that_comes_back_is_told_of_many_cells_once_and_not_over_and_over() {
+    const CELLS: usize = 6_000;
+    const THREADS: usize = 6;
+    /// What two idle nodes ask by themselves, and what a busy machine may leave over from before.
+    const IDLE_PER_SECOND: u64 = 200;
+    let fleet = Fleet::of(2);
+    side_by_side(THREADS, |thread| {
+        let mut client = fleet.clients().remove(thread % 2);
+        for number in (thread..CELLS).step_by(THREADS) {
+            ask(&mut client, &format!("cell {number}"), "share");
+        }
+    });
+    for wiped in [false, true] {
+        if wiped {
+            fleet.redis.flushall();
+        } else {
+            fleet.redis.pause();
+            pause(Duration::from_millis(1_200));
+            fleet.redis.resume();
+        }
+        let mut clients = fleet.clients();
+        let began = scripts(&fleet);
+        eventually("limits are exact again on both", || clients.iter_mut().all(is_exact));
+        eventually("Redis is let alone", || {
+            let before = scripts(&fleet);
+            pause(Duration::from_secs(1));
+            scripts(&fleet) - before <= IDLE_PER_SECOND
+        });
+        let told = scripts(&fleet) - began;
+        assert!(told <= 3 * CELLS as u64, "{told} calls for {CELLS} cells, wiped: {wiped}");
+    }
 }
 
 #[test]
@@ -81,6 +127,24 @@ fn a_redis_that_answers_too_late_is_an_outage_and_makes_no_queue() {
         proxy.set(Fault::Pass);
     }
     eventually("limits are exact again", || is_exact(&mut client));
+}
+
+#[test]
+fn a_redis_that_is_far_away_is_heard_by_nodes_that_are_told_to_wait_for_it() {
+    const FAR: Duration = Duration::from_millis(30);
+    let redis = RedisServer::start().expect("a Redis");
+    let proxy = FaultProxy::start(redis.port()).expect("a proxy");
+    let nodes = nodes_at(&format!("redis://{}", proxy.address()), 1, &[PATIENT]);
+    let mut client = clients(&nodes).remove(0);
+    // Each in another part of Redis, all of which learn at first.
+    eventually("it is heard", || {
+        (0..20).all(|n| is_heard(&ask(&mut client, &format!("near {n}"), "deny")))
+    });
+    proxy.set(Fault::DelayReplies(FAR));
+    for number in 0..20 {
+        let data = ask(&mut client, &format!("far {number}"), "deny");
+        assert!(data["success"] == true && is_heard(&data), "{number}: {data}");
+    }
 }
 
 #[test]

@@ -262,3 +262,20 @@ fn a_tenant_over_its_calls_is_told_so_in_the_same_words() {
     });
     assert!(text_of(&refused.expect("a problem")["type"]).ends_with("workspace_rate_limited"));
 }
+
+#[test]
+fn a_key_of_an_account_that_is_switched_off_is_told_so() {
+    let world = World::new();
+    let made = world.client().data("tenants.create", &json!({"name": "Acme"}));
+    let mut tenant = Client::new(world.server.url(), &text_of(&made["rootKey"]));
+    let api = project(&mut tenant);
+    let (_, text) = key(&mut tenant, &api, json!({}));
+    let headers = [("x-api-key", &*text), ("x-tollkeeper-project", &*api)];
+    assert_eq!(ask(&world, &headers).status, 200);
+    let off = json!({"tenantId": made["tenantId"], "enabled": false});
+    world.client().data("tenants.update", &off);
+    let response = ask(&world, &headers);
+    let said = problem(&response);
+    assert_eq!((response.status, &said["code"]), (403, &json!("FORBIDDEN")));
+    assert!(text_of(&said["detail"]).contains("is switched off"), "{said}");
+}

@@ -47,3 +47,36 @@ fn every_wrong_field_is_named_at_once() {
     let limit = client.post("gate.check", &json!({"ratelimits": [{"name": "nobody_has_it"}]}));
     assert_eq!((limit.status(), limit.code()), (412, "precondition_failed"));
 }
+
+#[test]
+fn a_bad_permission_query_is_named_beside_everything_else_that_is_wrong() {
+    let world = World::new();
+    let mut client = world.client();
+    for method in ["keys.verifyKey", "gate.check", "gate.explain"] {
+        let body = json!({"key": "some-key-text", "permissions": "a AND", "typo": 1});
+        let answer = client.post(method, &body);
+        answer.assert_refused(method);
+        assert_eq!(answer.places(), ["body.typo", "body.permissions"], "{method}");
+        let body = json!({"key": "some-key-text", "permissions": "a b"});
+        let alone = client.post(method, &body);
+        assert_eq!((alone.status(), alone.code()), (400, "permissions_query_syntax_error"));
+        let detail = alone.json["error"]["detail"].as_str().unwrap();
+        assert!(detail.contains("at character 3"), "counted from 1: {detail}");
+    }
+}
+
+#[test]
+fn the_past_is_not_explained_and_now_is_now_by_any_clock() {
+    let world = World::new();
+    let mut client = world.client();
+    let now = crate::usage::now_ms();
+    for past in [0, 1, now - 60_000] {
+        let answer = client.post("gate.explain", &json!({"externalId": "ann", "at": past}));
+        answer.assert_refused(&past.to_string());
+        assert_eq!((answer.status(), answer.places()), (400, vec!["body.at"]), "{past}");
+    }
+    for at in [now - 500, now, now + 60_000] {
+        let answer = client.post("gate.explain", &json!({"externalId": "ann", "at": at}));
+        assert_eq!(answer.status(), 200, "{at}: {}", answer.json);
+    }
+}

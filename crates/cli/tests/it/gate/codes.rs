@@ -4,6 +4,7 @@ use serde_json::json;
 use tollkeeper_testkit::RedisServer;
 
 use super::{answered, apply, check, key, project, rule, verdict};
+use crate::fleet::PATIENT;
 use crate::time::eventually;
 use crate::world::{LONG_MS, World};
 
@@ -99,7 +100,8 @@ fn a_denial_says_when_to_come_back_in_body_and_headers_and_the_status_stays_200(
 fn a_rule_that_denies_without_redis_answers_unavailable_and_never_an_error() {
     let mut redis = RedisServer::start().expect("a Redis");
     let url: &'static str = redis.url().leak();
-    let world = World::with(&[("TOLLKEEPER_REDIS_URL", url), ("TOLLKEEPER_MODE", "redis")]);
+    let world =
+        World::with(&[("TOLLKEEPER_REDIS_URL", url), ("TOLLKEEPER_MODE", "redis"), PATIENT]);
     let mut client = world.client();
     let strict = json!({"consistency": "exact", "onOutage": "deny"});
     apply(&mut client, &json!([rule("strict", &json!("user"), 100, strict)]));
@@ -111,4 +113,46 @@ fn a_rule_that_denies_without_redis_answers_unavailable_and_never_an_error() {
         last["code"] == "UNAVAILABLE"
     });
     assert_eq!((verdict(&last), &last["degraded"]), (("UNAVAILABLE", 503), &json!(true)));
+}
+
+#[test]
+fn of_several_limits_that_deny_the_one_that_does_so_longest_is_told_everywhere() {
+    let world = World::new();
+    let mut client = world.client();
+    let of = |name: &str, priority: u64, limit: u64, window: &str, more: serde_json::Value| {
+        let limits = json!([{"limit": limit, "window": window}]);
+        super::with(
+            json!({"name": name, "scope": "user", "limits": limits, "priority": priority, "algorithm": "fixed_window"}),
+            more,
+        )
+    };
+    let rules = json!([
+        of("first", 1, 1, "1m", json!({"response": {"message": "Come back soon."}})),
+        of("second", 2, 1, "3660d", json!({})),
+        of("never", 3, 0, "1h", json!({"endpoints": ["/never"]})),
+    ]);
+    apply(&mut client, &rules);
+    let ann = json!({"externalId": "ann"});
+    assert_eq!(verdict(&check(&mut client, &ann)), ("VALID", 200));
+
+    let denied = answered(&mut client, &ann);
+    let data = &denied.json["data"];
+    let wait_s = data["retryAfterMs"].as_u64().expect("a wait").div_ceil(1_000);
+    assert!(wait_s > 60, "the longer window: {data}");
+    assert_eq!((verdict(data), &data["rule"]), (("RATE_LIMITED", 429), &json!("second")));
+    assert!(data.get("message").is_none(), "the first rule's own words are for its own denials");
+    let told = denied.response.header("retry-after").and_then(|told| told.parse::<u64>().ok());
+    assert_eq!(told, Some(wait_s));
+    let explained = super::explain(&mut client, &ann);
+    let reason = super::text_of(&explained["reason"]);
+    let limit = "The limit `second/3660d` of the rule `second` has no room left in its 1 units.";
+    assert!(reason.starts_with(limit) && reason.ends_with(" s."), "{reason}");
+    assert_eq!(explained["rule"], "second");
+
+    let never = super::explain(&mut client, &json!({"externalId": "ann", "path": "/never"}));
+    assert_eq!((&never["rule"], never.get("retryAfterMs")), (&json!("never"), None));
+    assert_eq!(
+        never["reason"],
+        "The limit `never/1h` of the rule `never` lets nothing pass. Ask whoever runs this API."
+    );
 }

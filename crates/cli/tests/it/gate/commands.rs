@@ -108,3 +108,22 @@ fn the_key_comes_from_the_environment_or_stdin_and_is_never_shown() {
     }
     assert_eq!(run(&world, &["explain", "--ip", "nowhere"]).code, Some(4));
 }
+
+#[test]
+fn a_key_that_is_piped_in_without_being_asked_for_is_not_passed_over_silently() {
+    let world = ruled();
+    let ask = ["check", "--external-id", "ann"];
+    for command in ["check", "explain"] {
+        let ran = program(&world, &[&[command], &ask[1..]].concat()).stdin("some-key").run();
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(ran.stderr.contains("--key-stdin"), "{command}: {}", ran.stderr);
+    }
+    let quiet = [
+        program(&world, &["explain", "--external-id", "ann"]),
+        program(&world, &["explain"]).stdin("some-key").env("TOLLKEEPER_KEY", "another-key"),
+        program(&world, &["explain", "--key-stdin"]).stdin("some-key"),
+    ];
+    for ran in quiet.map(Program::run) {
+        assert!(!ran.stderr.contains("note:"), "{}", ran.stderr);
+    }
+}

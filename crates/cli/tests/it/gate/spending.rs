@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use tollkeeper_testkit::RedisServer;
 
 use super::{apply, check, explain, key, left, project, rule, verdict};
+use crate::fleet::PATIENT;
 use crate::world::World;
 
 fn rules() -> Value {
@@ -46,7 +47,8 @@ fn dry_runs_and_explanations_spend_nothing_however_many_there_are() {
 fn dry_runs_and_explanations_spend_nothing_of_shared_limits_either() {
     let redis = RedisServer::start().expect("a Redis");
     let url: &'static str = redis.url().leak();
-    let world = World::with(&[("TOLLKEEPER_REDIS_URL", url), ("TOLLKEEPER_MODE", "redis")]);
+    let world =
+        World::with(&[("TOLLKEEPER_REDIS_URL", url), ("TOLLKEEPER_MODE", "redis"), PATIENT]);
     let mut client = world.client();
     let shared = |name: &str, consistency: &str, more: Value| {
         let more = super::with(more, json!({"consistency": consistency}));
@@ -77,7 +79,9 @@ fn dry_runs_and_explanations_spend_nothing_of_shared_limits_either() {
 /// Two nodes that share limits, each with a store of its own.
 fn two_nodes(redis: &RedisServer) -> [World; 2] {
     let url: &'static str = redis.url().leak();
-    [(); 2].map(|()| World::with(&[("TOLLKEEPER_REDIS_URL", url), ("TOLLKEEPER_MODE", "redis")]))
+    [(); 2].map(|()| {
+        World::with(&[("TOLLKEEPER_REDIS_URL", url), ("TOLLKEEPER_MODE", "redis"), PATIENT])
+    })
 }
 
 #[test]

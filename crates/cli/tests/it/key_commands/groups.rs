@@ -1,6 +1,6 @@
 //! Projects, identities and root keys by commands.
 
-use super::{done, json, program};
+use super::{done, json, key, program};
 use crate::program::Program;
 use crate::world::World;
 
@@ -148,4 +148,18 @@ fn a_root_key_may_do_what_it_was_given_until_it_is_switched_off_or_deleted() {
     crate::time::eventually("the new one is deleted", || {
         list(new["key"].as_str().unwrap()) == Some(4)
     });
+}
+
+#[test]
+fn what_changed_of_a_key_or_a_root_key_is_told_as_json_to_who_asks() {
+    let world = World::new();
+    let (id, _) = key(&world, &[]);
+    let told = json(&world, &["keys", "update", &id, "--name", "desktop"]);
+    assert_eq!(told, [serde_json::json!({"keyId": id, "state": "updated"})]);
+    let made = json(&world, &["root-keys", "create", "--permission", "api.*.verify_key"]).remove(0);
+    let root = made["keyId"].as_str().expect("an id");
+    let told = json(&world, &["root-keys", "update", root, "--disable"]);
+    assert_eq!(told, [serde_json::json!({"keyId": root, "state": "updated"})]);
+    let told = json(&world, &["root-keys", "delete", root]);
+    assert_eq!(told, [serde_json::json!({"keyId": root, "state": "deleted"})]);
 }

@@ -31,15 +31,21 @@ fn more_than_a_page_of_keys_is_imported_listed_and_known_the_second_time() {
     let ran = program(&world, &["keys", "import", "shop", &path]).run();
     assert_eq!(
         (ran.code, ran.stdout.as_str()),
-        (Some(0), "keys=250 imported=250 known_already=0\n"),
+        (Some(0), "keys=250 imported=250 known_already=0 refused=0\n"),
         "{}",
         ran.stderr
     );
     assert_eq!(done(&world, &["keys", "list", "shop"]).lines().count(), 251);
     assert_eq!(
         done(&world, &["keys", "import", "shop", &path]),
-        "keys=250 imported=0 known_already=250\n"
+        "keys=250 imported=0 known_already=250 refused=0\n"
     );
+    let stranger = format!("{{\"hash\":\"{:064x}\",\"roles\":[\"nobody\"]}}\n", 1_000);
+    let path = file(&world, "roles.ndjson", &(hashes(2) + &stranger));
+    let ran = program(&world, &["keys", "import", "shop", &path]).run();
+    let said = (ran.code, ran.stdout.as_str());
+    assert_eq!(said, (Some(4), "keys=3 imported=0 known_already=2 refused=1\n"));
+    assert!(ran.stderr.contains("There is no role `nobody`."), "{}", ran.stderr);
 }
 
 #[test]

@@ -76,3 +76,44 @@ fn no_server_exits_3() {
         );
     }
 }
+
+#[test]
+fn every_wrong_value_of_a_command_line_is_named_at_once() {
+    let arguments =
+        ["keys", "create", "shop", "--limit", "a=1/1x", "--credits", "x", "--expires=never"];
+    let ran = Program::new(&arguments).run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+    for (value, flag) in [("a=1/1x", "--limit"), ("x", "--credits"), ("never", "--expires")] {
+        let said = format!("invalid value '{value}' for '{flag}");
+        assert_eq!(ran.stderr.matches(&said).count(), 1, "{flag}: {}", ran.stderr);
+    }
+    assert_eq!(ran.stderr.matches("For more information").count(), 1, "{}", ran.stderr);
+}
+
+#[test]
+fn a_usage_line_asks_for_no_flag_that_the_environment_gives() {
+    let ran = Program::new(&["keys", "create"]).env("TOLLKEEPER_URL", "http://127.0.0.1:1").run();
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("<PROJECT>") && !ran.stderr.contains("--url"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_is_not_there_comes_with_a_next_step() {
+    let world = crate::world::World::new();
+    let run = |arguments: &[&str]| {
+        Program::new(arguments)
+            .env("TOLLKEEPER_URL", world.server.url())
+            .env("TOLLKEEPER_ROOT_KEY", world.server.root_key())
+            .run()
+    };
+    for arguments in [
+        &["keys", "get", "key_nobody"][..],
+        &["projects", "get", "nowhere"],
+        &["rules", "get", "none"],
+        &["identities", "get", "nobody"],
+    ] {
+        let ran = run(arguments);
+        assert_eq!(ran.code, Some(4), "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains("\nnext:  "), "{arguments:?}: {}", ran.stderr);
+    }
+}

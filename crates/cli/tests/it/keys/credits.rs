@@ -81,6 +81,23 @@ fn update_credits_sets_raises_and_lowers_what_is_really_left() {
 }
 
 #[test]
+fn credits_never_pass_the_largest_number_that_every_client_can_read() {
+    const MOST: u64 = 9_007_199_254_740_991;
+    let world = World::new();
+    let mut client = world.client();
+    let api = api(&mut client);
+    let key = create(&mut client, &api, json!({"credits": {"remaining": MOST - 1}}));
+    let more = |value: u64| json!({"keyId": key.id, "operation": "increment", "value": value});
+    for value in [2, MOST] {
+        let refused = client.post("keys.updateCredits", &more(value));
+        assert_eq!((refused.status(), refused.places()), (400, vec!["body.value"]));
+        assert!(refused.json.to_string().contains(&MOST.to_string()), "{}", refused.json);
+        assert_eq!(get(&mut client, &key.id)["credits"], json!({"remaining": MOST - 1}));
+    }
+    assert_eq!(client.data("keys.updateCredits", &more(1)), json!({"remaining": MOST}));
+}
+
+#[test]
 fn refills_are_shown_kept_and_cleared_as_they_are_told() {
     let world = World::new();
     let mut client = world.client();

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{api, code, create, get, verify};
-use crate::world::World;
+use crate::world::{Client, World};
 
 /// SHA-256 of `hello`, twice, and of `world`, as others would send them.
 const HELLO_HEX: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
@@ -22,7 +22,7 @@ fn a_foreign_key_verifies_by_its_old_text_after_its_hash_was_brought_in() {
         {"hash": WORLD_BASE64, "enabled": false},
     ]});
     let moved = client.data("keys.migrateKeys", &body);
-    assert_eq!(moved["failed"], json!([]));
+    assert_eq!((&moved["failed"], moved.get("reasons")), (&json!([]), None));
     let hashes: Vec<_> =
         moved["migrated"].as_array().unwrap().iter().map(|key| &key["hash"]).collect();
     assert_eq!(hashes, [HELLO_HEX, WORLD_BASE64]);
@@ -49,6 +49,9 @@ fn a_row_that_cannot_be_taken_does_not_hold_up_the_rest() {
     assert_eq!(first["migrated"][0]["hash"], HELLO_HEX);
     assert_eq!(first["migrated"].as_array().unwrap().len(), 1);
     assert_eq!(first["failed"], json!([HELLO_BASE64, WORLD_BASE64]));
+    let why = |at: usize| first["reasons"][at]["reason"].as_str().unwrap().to_owned();
+    assert_eq!(first["reasons"][0]["hash"], HELLO_BASE64);
+    assert!(why(0).contains("already") && why(1).contains("no role `nobody`"), "{first}");
     let second = client.data(
         "keys.migrateKeys",
         &migrate(json!([
@@ -84,4 +87,30 @@ fn an_unknown_api_is_not_found() {
     let answer = world.client().post("keys.migrateKeys", &body);
     answer.assert_refused("an unknown api");
     assert_eq!((answer.status(), answer.code()), (404, "api_not_found"));
+}
+
+#[test]
+fn tenants_that_bring_in_the_same_key_have_one_each_and_do_not_learn_of_each_other() {
+    let world = World::new();
+    let made = world.client().data("tenants.create", &json!({"name": "Acme"}));
+    let mut theirs = Client::new(world.server.url(), made["rootKey"].as_str().unwrap());
+    let mut ours = world.client();
+    let bring = |client: &mut Client, name: &str| {
+        let keys = json!([{"hash": HELLO_HEX, "name": name}]);
+        let api = api(client);
+        client.data("keys.migrateKeys", &json!({"migrationId": "m", "apiId": api, "keys": keys}))
+    };
+    let first = bring(&mut theirs, "theirs");
+    assert_eq!(code(&mut ours, "hello"), "NOT_FOUND");
+    let second = bring(&mut ours, "ours");
+    assert_eq!((&first["failed"], &second["failed"]), (&json!([]), &json!([])));
+    for (client, name) in [(&mut theirs, "theirs"), (&mut ours, "ours")] {
+        let verified = verify(client, "hello", json!({}));
+        assert_eq!((&verified["code"], &verified["name"]), (&json!("VALID"), &json!(name)));
+        let me = client.data("keys.whoami", &json!({"key": "hello"}));
+        assert_eq!(me["name"], name);
+    }
+    theirs.data("keys.revoke", &json!({"keyId": first["migrated"][0]["keyId"]}));
+    assert_eq!(code(&mut theirs, "hello"), "REVOKED");
+    assert_eq!(code(&mut ours, "hello"), "VALID");
 }

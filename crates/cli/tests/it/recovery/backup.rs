@@ -64,7 +64,7 @@ fn a_node_is_as_it_was_when_it_was_backed_up_and_what_came_later_is_kept_aside()
     assert_eq!(code(&mut client, &late), "VALID");
 
     let refused = run(&["restore", text(&node.file())], &node.data(), &[]);
-    assert_eq!(refused.code, Some(4), "{}", refused.stderr);
+    assert_eq!(refused.code, Some(2), "as for serve: {}", refused.stderr);
     assert!(refused.stderr.contains("in use by another server"), "{}", refused.stderr);
     assert_eq!(code(&mut client, &late), "VALID");
 
@@ -195,4 +195,29 @@ fn aside(data: &Path) -> PathBuf {
     let mut entries = fs::read_dir(data).expect("readable").flatten();
     let found = entries.find(|entry| entry.file_name().to_string_lossy().starts_with("replaced-"));
     found.expect("kept aside").path()
+}
+
+#[test]
+fn a_backup_and_what_comes_back_from_it_are_told_as_json_to_who_asks() {
+    let mut node = Node::new();
+    let told = |arguments: &[&str], data: &Path| {
+        let ran = run(&[arguments, &["--json"]].concat(), data, &[]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        serde_json::from_str::<serde_json::Value>(&ran.stdout).expect("one document")
+    };
+    let made = told(&["backup", text(&node.file())], &node.data());
+    assert_eq!(made["file"], text(&node.file()));
+    assert!(made["bytes"].is_u64() && made["rows"].is_u64() && made["sha256"].is_string());
+    let config = node.folder.path().join("config");
+    let exported = told(&["backup", "--config-only", text(&config)], &node.data());
+    assert!(exported["rows"].as_u64() > Some(0) && exported["file"] == text(&config));
+    node.server.terminate().expect("it ends");
+    let restored = told(&["restore", text(&node.file())], &node.data());
+    assert_eq!(restored["restored"], "backup");
+    assert!(restored["madeAt"].is_u64() && restored["aside"].is_string(), "{restored}");
+    let empty = node.folder.path().join("empty");
+    fs::create_dir(&empty).expect("made");
+    fs::copy(node.data().join("secret"), empty.join("secret")).expect("the same secret");
+    let taken = told(&["restore", text(&config)], &empty);
+    assert_eq!(taken, json!({"restored": "config", "rows": exported["rows"]}));
 }

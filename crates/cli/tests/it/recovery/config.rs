@@ -126,5 +126,7 @@ fn rows(path: &Path) -> BTreeSet<String> {
         .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON").to_string())
         .collect();
     assert!(rows.len() > 10, "{rows:?}");
+    let counted = rows.iter().any(|row| row.contains("\"limit_stats\""));
+    assert!(!counted, "what was counted is not what was set up: {rows:?}");
     rows
 }

@@ -194,3 +194,46 @@ fn a_good_file_is_linted_without_a_server_and_its_notes_are_shown() {
     let help = Program::new(&["rules", "--help"]).run();
     assert!(help.stdout.contains("tollkeeper rules apply rules.yaml --prune"), "{}", help.stdout);
 }
+
+#[test]
+fn rules_are_listed_in_the_order_in_which_they_are_asked() {
+    let world = World::new();
+    let rule = |name: &str, priority: u64| {
+        serde_json::json!({"name": name, "scope": "global", "priority": priority,
+            "limits": [{"limit": 9, "window": "1h"}]})
+    };
+    // More than a page, the last of which is asked first.
+    let many = (0..150).map(|number| rule(&format!("r{number:03}"), 1_000 - number));
+    let rules: Vec<_> = many.chain([rule("b", 5), rule("a", 5)]).collect();
+    world.client().data("rules.apply", &serde_json::json!({ "rules": rules }));
+    let listed = json(&world, &["rules", "list"]);
+    let names: Vec<_> = listed.iter().map(|rule| rule["name"].as_str().unwrap()).collect();
+    assert_eq!((names.len(), &names[..3], names[151]), (152, &["a", "b", "r149"][..], "r000"));
+    let printed = done(&world, &["rules", "list"]);
+    let shown = printed.lines().map(|line| line.split(' ').next().unwrap());
+    assert!(shown.eq(names.iter().map(|name| format!("name={name}"))), "{printed}");
+}
+
+#[test]
+fn what_lint_finds_is_one_json_document_for_who_asks() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let lint = |text: &str| {
+        let file = folder.path().join("rules.yaml");
+        fs::write(&file, text).expect("written");
+        let ran = Program::new(&["rules", "lint", file.to_str().expect("UTF-8"), "--json"]).run();
+        let told: Value = serde_json::from_str(&ran.stdout).expect("one document");
+        (ran.code, told)
+    };
+    let (code, good) = lint(YAML);
+    assert_eq!((code, &good["rules"], &good["tests"]), (Some(0), &2.into(), &0.into()));
+    assert_eq!(good["faults"], serde_json::json!([]));
+    let (code, bad) = lint(&YAML.replace("scope: user", "scope: usr").replace("1000", "-1"));
+    let faults = bad["faults"].as_array().expect("a list");
+    let lines: Vec<_> = faults.iter().map(|fault| (&fault["line"], &fault["place"])).collect();
+    assert_eq!(code, Some(2), "{bad}");
+    assert_eq!(lines[0], (&4.into(), &"rules[0].scope".into()), "{bad}");
+    assert_eq!(lines[1], (&8.into(), &"rules[0].limits[1].limit".into()), "{bad}");
+    assert!(faults.iter().all(|fault| fault["message"].is_string()), "{bad}");
+    let (code, broken) = lint("rules: [");
+    assert_eq!((code, broken["faults"].as_array().map(Vec::len)), (Some(2), Some(1)), "{broken}");
+}

@@ -2,13 +2,14 @@
 //! by itself. A disk that is full at the start is named instead.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 use serde_json::json;
-use tollkeeper_testkit::{StartFailure, Tollkeeper};
+use tollkeeper_testkit::{Postgres, StartFailure, Tollkeeper};
 
 use crate::time::eventually;
-use crate::world::{BINARY, Client, ask};
+use crate::world::{BINARY, Client, ask, side_by_side};
 
 /// What `sh` does before it becomes the server. SIGXFSZ would end it where a full disk only fails a write.
 const FEW_BYTES: &str = "trap '' XFSZ; ulimit -f 2048";
@@ -104,11 +105,16 @@ fn small_disk(folder: &Path, kib: u32, then: &str) -> Option<String> {
     })
 }
 
+#[allow(clippy::print_stderr, reason = "whoever reads the run must see that this was not shown")]
+fn say_skipped() {
+    eprintln!("SKIPPED: this user may not mount a file system of its own");
+}
+
 #[test]
 fn a_disk_that_runs_full_degrades_and_freeing_space_heals_it() {
     let folder = tempfile::tempdir().unwrap();
-    // Where mounting is not allowed, the test of a journal that cannot grow has said the same.
-    let Some(script) = small_disk(folder.path(), 3000, ":") else { return };
+    // Where mounting is not allowed, the test of a journal that cannot grow says the same.
+    let Some(script) = small_disk(folder.path(), 3000, ":") else { return say_skipped() };
     let data_dir = folder.path().join("disk/data");
     let env = [("TOLLKEEPER_DATA_DIR", data_dir.to_str().unwrap())];
     let mut server = behind(&script, folder.path(), &env).expect("it starts");
@@ -128,12 +134,71 @@ fn a_disk_that_runs_full_degrades_and_freeing_space_heals_it() {
     assert!(server.terminate().expect("it ends").success(), "{}", server.stderr());
 }
 
+/// To the last byte, so that the very next page finds no room.
+fn fill_to_the_brim(file: &Path) {
+    let mut file = fs::File::create(file).expect("made");
+    for size in [65_536, 4_096, 512, 1] {
+        while file.write_all(&vec![0; size]).is_ok() {}
+    }
+}
+
+/// SQLite rolls back by itself where the disk fails it, which must not cost the only connection that writes.
+#[test]
+fn a_write_that_found_the_disk_full_is_503_and_the_next_one_succeeds_once_there_is_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(script) = small_disk(folder.path(), 8_000, ":") else { return say_skipped() };
+    let data_dir = folder.path().join("disk/data");
+    let env = [("TOLLKEEPER_DATA_DIR", data_dir.to_str().unwrap())];
+    let server = behind(&script, folder.path(), &env).expect("it starts");
+    let mut client = Client::new(server.url(), server.root_key());
+    let seen = format!("/proc/{}/root{}", server.pid(), folder.path().join("disk").display());
+    let filler = Path::new(&seen).join("filler");
+    let mut denied = 0;
+    for round in 0..3 {
+        let name = format!("before-{round}");
+        client.data("projects.create", &json!({"name": name}));
+        fill_to_the_brim(&filler);
+        let mut refused = 0;
+        eventually("a write finds no room", || {
+            // Rows for the audit, which have to wait.
+            client.data("keys.verifyKey", &json!({"key": "nobody_has_this_key"}));
+            denied += 1;
+            let full = client.post("projects.create", &json!({"name": format!("full-{round}")}));
+            refused += usize::from(full.status() != 200);
+            if full.status() != 200 {
+                assert_eq!(full.status(), 503, "{}", full.json);
+                let detail = full.json["error"]["detail"].as_str().unwrap_or_default();
+                assert!(detail.contains("disk") && detail.contains("Free space"), "{detail}");
+            }
+            refused >= 3
+        });
+        assert!(degraded(&server));
+        let status = client.data("system.status", &json!({}));
+        assert_eq!(status["database"]["writes"], false, "{status}");
+        assert_eq!(status["degraded"], true, "{status}");
+        fs::remove_file(&filler).expect("freed");
+        let name = format!("after-{round}");
+        client.data("projects.create", &json!({"name": name}));
+        eventually("it is well again", || !degraded(&server));
+        let status = client.data("system.status", &json!({}));
+        assert_eq!(status["database"]["writes"], true, "{status}");
+    }
+    let mut found = 0;
+    eventually("every denial is in the audit", || {
+        let rows = client.data("audit.search", &json!({"decision": "blocked", "limit": 100}));
+        found = rows.as_array().expect("a list").len();
+        found == denied.min(100)
+    });
+    let metrics = client.get("/metrics").text();
+    assert!(metrics.lines().any(|line| line == "tollkeeper_audit_dropped_total 0"), "{found}");
+}
+
 #[test]
 fn a_disk_that_is_full_at_the_start_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let fill = "head -c 200000 /dev/zero > \"$0/disk/filler\" 2>/dev/null; :";
     let fill = fill.replace("$0", &folder.path().display().to_string());
-    let Some(script) = small_disk(folder.path(), 100, &fill) else { return };
+    let Some(script) = small_disk(folder.path(), 100, &fill) else { return say_skipped() };
     let data_dir = folder.path().join("disk/data");
     let env = [("TOLLKEEPER_DATA_DIR", data_dir.to_str().unwrap())];
     let Err(failure) = behind(&script, folder.path(), &env) else {
@@ -141,4 +206,44 @@ fn a_disk_that_is_full_at_the_start_is_named() {
     };
     assert_eq!(failure.status.and_then(|status| status.code()), Some(2), "{failure}");
     assert!(failure.stderr.contains("full"), "{failure}");
+}
+
+/// Usage has a file of its own, which grows by 1,024 pairs of key and minute at a time; only the first of these fit.
+#[test]
+fn usage_that_finds_no_room_on_the_disk_is_counted_said_and_flushed() {
+    const ONE_PART: &str = "trap '' XFSZ; ulimit -f 512";
+    const KEYS: usize = 1_100;
+    const CALLERS: usize = 4;
+    let folder = tempfile::tempdir().unwrap();
+    let database = Postgres::shared().expect("a server").database().expect("a database");
+    let env = [
+        ("TOLLKEEPER_DATABASE_URL", &*database.url),
+        ("TOLLKEEPER_SECRET", "a secret of more than thirty-two characters"),
+        ("TOLLKEEPER_FLUSH_SECONDS", "86400"),
+        ("TOLLKEEPER_ADMIN_WRITES_PER_SECOND", "1000000"),
+    ];
+    let mut server = behind(ONE_PART, folder.path(), &env).expect("it starts");
+    let client = || Client::new(server.url(), server.root_key());
+    let api = client().data("apis.createApi", &json!({"name": "metered"}));
+    side_by_side(CALLERS, |_| {
+        let mut client = client();
+        for _ in 0..KEYS / CALLERS {
+            let key = client.data("keys.createKey", &json!({"apiId": api["apiId"]}));
+            let verified = client.data("keys.verifyKey", &json!({"key": key["key"]}));
+            assert_eq!(verified["code"], "VALID");
+        }
+    });
+    let metrics = client().get("/metrics").text();
+    let unkept = metrics.lines().find_map(|line| line.strip_prefix("tollkeeper_usage_unkept "));
+    let unkept: usize = unkept.expect("the alarm").parse().expect("a number");
+    assert!((1..=KEYS - 1_000).contains(&unkept), "{unkept}");
+    assert!(degraded(&server));
+    assert_enforced(&server, "ann");
+    assert!(server.terminate().expect("it ends").success(), "{}", server.stderr());
+
+    let server = behind("", folder.path(), &env).expect("it starts");
+    let all = json!({"from": 0, "to": 4_102_444_800_000_u64, "by": "month", "limit": 10_000, "format": "csv"});
+    let csv = Client::new(server.url(), server.root_key()).post("usage.export", &all);
+    assert_eq!(csv.response.text().lines().count(), KEYS + 1, "each key, and a heading");
+    assert!(!degraded(&server));
 }

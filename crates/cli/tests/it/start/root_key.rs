@@ -114,6 +114,41 @@ fn a_given_key_replaces_the_one_before_and_is_valid_only_while_given() {
 }
 
 #[test]
+fn a_generated_key_that_is_given_back_stays_valid_without_being_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = started(folder.path(), &WITHOUT);
+    let made = shown(&server).expect("a key");
+    server.terminate().unwrap();
+    for _ in 0..2 {
+        for env in [[("TOLLKEEPER_ROOT_KEY", &*made)], WITHOUT] {
+            let mut server = started(folder.path(), &env);
+            assert_eq!((shown(&server), status_for(&server, &made)), (None, 200), "{env:?}");
+            server.terminate().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_lost_key_is_replaced_the_way_the_server_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = started(folder.path(), &WITHOUT);
+    let lost = shown(&server).expect("a key");
+    server.terminate().unwrap();
+    let mut server = started(folder.path(), &WITHOUT);
+    pasted(&server);
+    let said = server.stdout();
+    assert!(said.contains("start with another as\nTOLLKEEPER_ROOT_KEY"), "{said}");
+    assert!(said.contains("the next start without it shows a new one"), "{said}");
+    server.terminate().unwrap();
+    let mut server = started(folder.path(), &[("TOLLKEEPER_ROOT_KEY", "another-root-key-1")]);
+    assert_eq!((status_for(&server, "another-root-key-1"), status_for(&server, &lost)), (200, 401));
+    server.terminate().unwrap();
+    let server = started(folder.path(), &WITHOUT);
+    let new = shown(&server).expect("a new key");
+    assert_eq!((status_for(&server, &new), status_for(&server, &lost)), (200, 401));
+}
+
+#[test]
 fn a_key_of_512_characters_is_as_good_as_one_of_16() {
     let folder = tempfile::tempdir().unwrap();
     for length in [16, 512] {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{DAY_MS, Keys, now_ms, usage};
 use crate::program::Program;
+use crate::start::terminal::on_a_terminal;
 use crate::world::{Client, World};
 
 fn counted() -> (World, Keys) {
@@ -43,6 +44,23 @@ fn admitted_and_denied_are_counted_for_the_key_that_was_found() {
         assert_eq!(keys.len(), 4, "{by}");
         assert!(rows.is_sorted_by_key(|row| (row["time"].as_u64(), row["keyId"].to_string())));
     }
+}
+
+#[test]
+fn what_was_refused_moved_no_bytes() {
+    let world = World::new();
+    let mut client = world.client();
+    let api = client.data("apis.createApi", &json!({"name": "moving"}));
+    let once = json!([{"name": "once", "limit": 1, "duration": 86_400_000, "autoApply": true}]);
+    let made = client.data("keys.createKey", &json!({"apiId": api["apiId"], "ratelimits": once}));
+    for allowed in [true, false, false] {
+        let asked = json!({"key": made["key"], "bytes": 1_000});
+        assert_eq!(client.data("gate.check", &asked)["allowed"], allowed);
+    }
+    client.data("usage.flush", &json!({}));
+    let rows = usage(&mut client, "day");
+    let sum = |field: &str| rows.iter().map(|row| row[field].as_u64().unwrap()).sum::<u64>();
+    assert_eq!((sum("requests"), sum("denied"), sum("bytes")), (1, 2, 1_000));
 }
 
 #[test]
@@ -128,4 +146,14 @@ fn the_commands_print_what_the_server_says() {
     let csv = run(&["usage", "export", "--since", "1d"]);
     assert_eq!(csv.lines().count(), 5, "{csv}");
     assert!(run(&["usage", "flush"]).starts_with("buckets="));
+}
+
+#[test]
+fn a_person_who_sees_no_usage_is_told_that_the_last_minute_may_be_under_way() {
+    let world = World::new();
+    let env =
+        [("TOLLKEEPER_URL", world.server.url()), ("TOLLKEEPER_ROOT_KEY", world.server.root_key())];
+    let (code, screen) = on_a_terminal(&["usage", "query"], &env);
+    assert!(code == Some(0) && screen.contains("tollkeeper usage flush"), "{screen}");
+    assert_eq!(on_a_terminal(&["usage", "query", "--json"], &env), (Some(0), String::new()));
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tempfile::TempDir;
-use tollkeeper_testkit::{Postgres, RedisServer, Tollkeeper};
+use tollkeeper_testkit::{Postgres, PostgresFailure, RedisServer, Tollkeeper};
 
 use super::{Books, Keys, usage};
 use crate::time::{eventually, pause};
@@ -17,32 +17,40 @@ const SECRET: &str = "one secret for all nodes of a database";
 
 pub(super) struct Fleet {
     pub(super) postgres: Postgres,
-    redis: RedisServer,
-    url: String,
+    pub(super) redis: RedisServer,
+    pub(super) url: String,
+    pub(super) redis_url: String,
     pub(super) nodes: Vec<(Tollkeeper, TempDir)>,
     lag: &'static str,
 }
 
 impl Fleet {
     pub(super) fn of(nodes: usize, lag: &'static str) -> Self {
-        let postgres = Postgres::start().expect("a database server");
-        let url = postgres.database().expect("a database").url;
-        let redis = RedisServer::start().expect("a Redis");
-        let mut fleet = Self { postgres, redis, url, nodes: Vec::new(), lag };
-        for _ in 0..nodes {
-            let folder = tempfile::tempdir().expect("a folder");
-            let node = fleet.start(&folder);
-            fleet.nodes.push((node, folder));
-        }
+        let mut fleet = Self::on(Postgres::start().expect("a database server"), lag);
+        (0..nodes).for_each(|_| fleet.join());
         fleet
     }
 
-    fn start(&self, folder: &TempDir) -> Tollkeeper {
-        let redis = self.redis.url();
+    /// Without a node as yet.
+    pub(super) fn on(postgres: Postgres, lag: &'static str) -> Self {
+        let url = postgres.database().expect("a database").url;
+        let redis = RedisServer::start().expect("a Redis");
+        let redis_url = redis.url();
+        Self { postgres, redis, url, redis_url, nodes: Vec::new(), lag }
+    }
+
+    pub(super) fn join(&mut self) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let node = self.start(&folder);
+        self.nodes.push((node, folder));
+    }
+
+    pub(super) fn start(&self, folder: &TempDir) -> Tollkeeper {
         let env = [
             ("TOLLKEEPER_DATABASE_URL", self.url.as_str()),
-            ("TOLLKEEPER_REDIS_URL", &redis),
+            ("TOLLKEEPER_REDIS_URL", &self.redis_url),
             ("TOLLKEEPER_SECRET", SECRET),
+            ("TOLLKEEPER_ADMIN_WRITES_PER_SECOND", "1000000"),
             ("TOLLKEEPER_FLUSH_SECONDS", "1"),
             ("TOLLKEEPER_FLUSH_LAG_SECONDS", self.lag),
             // Keys go on being verified, and counted, for as long as a test takes the database away.
@@ -62,6 +70,34 @@ impl Fleet {
         Client::new(node.url(), node.root_key())
     }
 
+    /// What the database answers, without a way of its own to fail on.
+    pub(super) fn sql(&self, statement: &str) -> Result<String, PostgresFailure> {
+        let database = self.url.rsplit('/').next().expect("a name");
+        Ok(self.postgres.ask(database, statement)?.trim_end().to_owned())
+    }
+
+    /// The ledger and the sums by minute and by day say the same: no transaction was torn.
+    pub(super) fn assert_whole(&self) {
+        let sum = |table: &str| {
+            let sums = format!("SELECT SUM(requests), SUM(denied), SUM(credits) FROM {table}");
+            self.sql(&sums).expect("sums")
+        };
+        let ledger = sum("usage_ledger");
+        assert_eq!((sum("usage_minute"), sum("usage_record")), (ledger.clone(), ledger));
+    }
+
+    pub(super) fn under_load(&self, books: &Books, keys: &Keys, meanwhile: impl FnOnce()) {
+        self.callers().call_while(books, keys, meanwhile);
+    }
+
+    pub(super) fn callers(&self) -> Callers {
+        let client = |at: usize| self.client(at % self.nodes.len());
+        Callers {
+            asking: (0..4).map(client).collect(),
+            flushing: (0..self.nodes.len()).map(client).collect(),
+        }
+    }
+
     pub(super) fn flush(&self) {
         for node in 0..self.nodes.len() {
             self.client(node).data("usage.flush", &json!({}));
@@ -69,7 +105,43 @@ impl Fleet {
     }
 }
 
-/// Kills one node after the other; wipes Redis and restarts the database once each on the way.
+/// Four who verify keys, node by node, and for each node one that has it flush all the time.
+pub(super) struct Callers {
+    asking: Vec<Client>,
+    flushing: Vec<Client>,
+}
+
+impl Callers {
+    /// As long as `meanwhile` takes.
+    pub(super) fn call_while(self, books: &Books, keys: &Keys, meanwhile: impl FnOnce()) {
+        let stop = AtomicBool::new(false);
+        let stopped = || stop.load(Ordering::Relaxed);
+        thread::scope(|scope| {
+            for (caller, client) in self.asking.into_iter().enumerate() {
+                scope.spawn(move || books.drive(client, keys, caller * 1_000, &stopped));
+            }
+            for mut client in self.flushing {
+                scope.spawn(move || {
+                    // On demand nobody waits for the lock of the flush. An error says that the rest is for another time.
+                    while !stopped() && client.try_post("usage.flush", &json!({})).is_ok() {}
+                });
+            }
+            // Also where `meanwhile` fails: a test that failed must end.
+            let _stopping = Stopping(&stop);
+            meanwhile();
+        });
+    }
+}
+
+struct Stopping<'a>(&'a AtomicBool);
+
+impl Drop for Stopping<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Kills one node after the other; wipes Redis each time, and restarts the database once on the way.
 fn trouble(rounds: usize, round: Duration) {
     let mut fleet = Fleet::of(2, "0");
     let keys = Keys::make(&mut fleet.client(0), 20);
@@ -87,9 +159,7 @@ fn trouble(rounds: usize, round: Duration) {
                 });
             }
             pause(round / 2);
-            if number == 1 {
-                fleet.redis.flushall();
-            }
+            fleet.redis.flushall();
             if number == 2 {
                 fleet.postgres.stop();
                 pause(Duration::from_millis(300));
@@ -149,38 +219,4 @@ fn usage_waits_in_a_bucket_of_its_minute_and_goes_to_the_ledger_by_itself() {
     let sum = |field: &str| rows.iter().map(|row| row[field].as_u64().unwrap()).sum::<u64>();
     assert_eq!((sum("requests"), sum("denied")), (7, 1));
     assert_eq!(buckets(), Vec::<String>::new());
-}
-
-#[test]
-fn a_database_that_comes_back_as_it_was_before_is_told_everything_again() {
-    let fleet = Fleet::of(1, "0");
-    let keys = Keys::make(&mut fleet.client(0), 3);
-    let mut client = fleet.client(0);
-    let spend = |client: &mut Client, times: usize| {
-        for number in 0..times {
-            client.data("keys.verifyKey", &json!({"key": keys.good[number % 3]}));
-        }
-    };
-    spend(&mut client, 30);
-    client.data("usage.flush", &json!({}));
-    let database = fleet.url.rsplit('/').next().expect("a name").to_owned();
-    let tables = ["usage_ledger", "usage_minute", "usage_record"];
-    let run = |statement: String| fleet.postgres.ask(&database, &statement).expect("it runs");
-    for table in tables {
-        run(format!("CREATE TABLE saved_{table} AS SELECT * FROM {table}"));
-    }
-    spend(&mut client, 12);
-    client.data("usage.flush", &json!({}));
-    for table in tables {
-        run(format!(
-            "BEGIN; DELETE FROM {table}; INSERT INTO {table} SELECT * FROM saved_{table}; COMMIT"
-        ));
-    }
-    let total = |client: &mut Client| {
-        usage(client, "day").iter().map(|row| row["requests"].as_u64().unwrap()).sum::<u64>()
-    };
-    client.data("usage.flush", &json!({}));
-    assert_eq!(total(&mut client), 42);
-    client.data("usage.flush", &json!({}));
-    assert_eq!(total(&mut client), 42);
 }

@@ -1,6 +1,6 @@
 //! What cells need without being asked: leases that end, units that others lack, history that the origin lost.
 
-use tollkeeper_core::{Limit, Millis, Totals};
+use tollkeeper_core::{Limit, Millis};
 
 use super::LeaseTable;
 use crate::CellKey;
@@ -21,23 +21,31 @@ const IDLE_MS: u64 = 1_000;
 /// others need its room.
 const HISTORY_MS: u64 = 60_000;
 
-/// Calls that one look through a part of the table makes; the rest waits for the next one.
-const ERRANDS_MAX: usize = 2_048;
-
 // === impl LeaseTable ===
 
 impl<W> LeaseTable<W> {
     /// What time alone makes necessary, in one part of `of` of the table. Forgets what is idle.
     pub fn tick(&self, part: usize, of: usize, now: Millis) -> Vec<Errand> {
+        self.look(part, of, usize::MAX, now).0
+    }
+
+    /// The same from one shard on, until there are `most` calls to make: with them the shard to go on with.
+    pub fn look(
+        &self,
+        from: usize,
+        step: usize,
+        most: usize,
+        now: Millis,
+    ) -> (Vec<Errand>, Option<usize>) {
         let mut errands = Vec::new();
-        for shard in self.shards.iter().skip(part).step_by(of.max(1)) {
+        let step = step.max(1);
+        for (at, shard) in (from..).step_by(step).zip(self.shards.iter().skip(from).step_by(step)) {
             let mut shard = lock(shard);
             for cell in shard.values_mut() {
-                if errands.len() < ERRANDS_MAX
-                    && let Some(errand) = self.chore(cell, now)
-                {
-                    errands.push(errand);
+                if errands.len() >= most {
+                    return (errands, Some(at));
                 }
+                errands.extend(self.chore(cell, now));
             }
             shard.retain(|_, cell| {
                 let quiet = now.since(cell.spent_at.max(cell.answered));
@@ -45,7 +53,7 @@ impl<W> LeaseTable<W> {
                 !(untouched && now >= cell.again_at && cell.is_idle(now))
             });
         }
-        errands
+        (errands, None)
     }
 
     pub(super) fn chore(&self, cell: &mut LeaseCell<W>, now: Millis) -> Option<Errand> {
@@ -61,10 +69,13 @@ impl<W> LeaseTable<W> {
         if cell.owes || cell.owes_before {
             return Some(self.tell(cell));
         }
+        if let Some(errand) = self.tell_ahead(cell, now) {
+            return Some(errand);
+        }
         let ended = was_held > 0 && cell.totals.held() == 0;
         let quiet = now.since(cell.spent_at) > IDLE_MS;
         let due = match cell.limit.algorithm {
-            FixedWindow(_) => false,
+            FixedWindow(_) => cell.drops_unused(now) || (cell.doubts && now < cell.lapse),
             // After the edge, or its lapse, what was not spent must stop counting.
             SlidingWindow(_) => {
                 ended || (cell.totals.returned > cell.acked.returned && now >= cell.lapse)
@@ -84,41 +95,22 @@ impl<W> LeaseTable<W> {
         (due || untold || crowded).then(|| self.tell(cell))
     }
 
-    /// All that this node knows of the cells that `which` covers, for an origin that lost its history.
-    pub fn assert_all(&self, which: impl Fn(&CellName, &Limit) -> bool) -> Vec<Errand> {
-        let mut errands = Vec::new();
+    /// All that this node knows of the cells that `which` covers is to be told, to an origin that lost its history. Ticks
+    /// do it, each cell's until there is an answer, and so does whoever asks for one before its turn has come.
+    pub fn assert_all(&self, which: impl Fn(&CellName, &Limit) -> bool) {
         for shard in &self.shards {
-            for cell in lock(shard).values_mut() {
-                if which(&cell.name, &cell.limit) {
-                    errands.extend(self.assert(cell));
-                }
-            }
+            let mut shard = lock(shard);
+            shard.values_mut().filter(|cell| which(&cell.name, &cell.limit)).for_each(|cell| {
+                cell.owe();
+            });
         }
-        errands
     }
 
-    /// The same of one cell, whose record was lost.
+    /// The same of one cell, whose record was lost, at once.
     pub fn assert_one(&self, key: CellKey) -> Option<Errand> {
         let mut shard = lock(self.shard(key));
-        self.assert(shard.get_mut(&key)?)
-    }
-
-    fn assert(&self, cell: &mut LeaseCell<W>) -> Option<Errand> {
-        let told_something =
-            cell.totals != Totals::default() || cell.before.is_some() || cell.flight.is_some();
-        if !told_something {
-            return None;
-        }
-        // A call under way may have been heard before the loss, and one that leaves now may get lost: a tick
-        // tells it again until there is an answer.
-        (cell.owes, cell.owes_before) = (true, cell.before.is_some());
-        match &mut cell.flight {
-            Some(flight) => {
-                flight.pays = false;
-                None
-            }
-            None => Some(self.tell(cell)),
-        }
+        let cell = shard.get_mut(&key)?;
+        (cell.owe() && cell.flight.is_none()).then(|| self.tell(cell))
     }
 
     /// Everything goes back, the largest leases first.
@@ -132,10 +124,23 @@ impl<W> LeaseTable<W> {
                     cell.hand_back();
                     leases.push((held, self.tell(cell)));
                 }
+                leases.extend(self.close_ahead(cell, now));
             }
         }
         leases.sort_by_key(|(held, _)| std::cmp::Reverse(*held));
         leases.into_iter().map(|(_, errand)| errand).collect()
+    }
+
+    /// The lease of the next window goes back beside that of this one. Nobody waits for the answer: what was not heard the
+    /// journal tells again.
+    fn close_ahead(&self, cell: &mut LeaseCell<W>, now: Millis) -> Option<(u64, Errand)> {
+        let ahead = cell.ahead.as_mut()?;
+        let held = ahead.ready();
+        ahead.totals.returned += held;
+        let flight = cell.flight.take();
+        let errand = self.tell_ahead(cell, now);
+        cell.flight = flight;
+        errand.map(|errand| (held, errand))
     }
 
     /// Others lack what this node holds: all beyond its own use of the next 50 ms goes back.
@@ -143,6 +148,7 @@ impl<W> LeaseTable<W> {
         let mut shard = lock(self.shard(key));
         let cell = shard.get_mut(&key)?;
         cell.pass_time(now);
+        cell.end_between();
         let keep = cell.pace.in_50_ms(width_of(&cell.limit, now));
         let idle = now.since(cell.spent_at) > 50;
         let kept = cell.aside + if idle { 0 } else { keep };

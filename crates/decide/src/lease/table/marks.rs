@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{LeaseMark, LeaseTable};
+use tollkeeper_core::Take;
+
+use super::LeaseTable;
+use crate::lease::ahead::Ahead;
 use crate::lease::cell::LeaseCell;
+use crate::lease::{CellName, LeaseMark};
 use crate::sync::lock;
 
 // === impl LeaseTable ===
@@ -13,6 +17,19 @@ impl<W> LeaseTable<W> {
     pub(super) fn mark(&self, cell: &mut LeaseCell<W>) {
         if cell.totals.used + cell.aside > cell.ceiling {
             self.note(cell);
+        }
+        self.note_ahead(cell);
+    }
+
+    /// What was lent of the next window, and what was spent of it around the edge.
+    pub(super) fn note_ahead(&self, cell: &mut LeaseCell<W>) {
+        let (Some(ceilings), Some(ahead)) = (&self.ceilings, &mut cell.ahead) else { return };
+        let spending = ahead.totals.used + ahead.aside;
+        if ahead.totals.granted > ahead.noted || spending > ahead.ceiling {
+            let step = spending + if spending > 0 { ahead.lent / 8 } else { 0 };
+            ahead.ceiling = ahead.ceiling.max(spending).max(step.min(ahead.totals.granted));
+            ahead.noted = ahead.totals.granted;
+            ceilings.raise(mark_ahead(&cell.name, ahead));
         }
     }
 
@@ -24,19 +41,53 @@ impl<W> LeaseTable<W> {
         ceilings.raise(mark_of(cell));
     }
 
-    /// Of every lease that is not known to be given back already, what the journal must go on keeping.
+    /// What a call may lend is written before the call is made: its answer may come to nobody.
+    pub(super) fn note_ask(&self, cell: &LeaseCell<W>, take: &Take) {
+        let Some(ceilings) = &self.ceilings else { return };
+        // Where something was lent before, there is a mark already.
+        if cell.totals.granted == 0 && (take.bundled || take.ask > take.need) {
+            ceilings.raise(mark_of(cell));
+        }
+    }
+
+    pub(super) fn note_ask_ahead(&self, cell: &LeaseCell<W>) {
+        if let (Some(ceilings), Some(ahead)) = (&self.ceilings, &cell.ahead)
+            && !ahead.adopted
+        {
+            ceilings.raise(mark_ahead(&cell.name, ahead));
+        }
+    }
+
+    /// Of every lease that is not known to be given back already, or that may have been lent more unheard, what the journal
+    /// must go on keeping.
     pub fn marks(&self) -> Vec<LeaseMark> {
         let mut marks = Vec::new();
         for shard in &self.shards {
             let shard = lock(shard);
-            let unreturned = shard.values().filter(|cell| {
+            let unsettled = shard.values().filter(|cell| {
                 let spent = cell.ceiling.max(cell.totals.used + cell.aside);
                 let known = if cell.owes { 0 } else { cell.acked.returned };
-                cell.totals.returned.max(cell.totals.granted.saturating_sub(spent)) > known
+                let unreturned =
+                    cell.totals.returned.max(cell.totals.granted.saturating_sub(spent));
+                unreturned > known || cell.flight.is_some() || cell.missed
             });
-            marks.extend(unreturned.map(mark_of));
+            marks.extend(unsettled.map(|cell| mark_of(cell)));
+            let ahead = shard.values().filter_map(|cell| Some((&cell.name, cell.ahead.as_ref()?)));
+            let lent = ahead.filter(|(_, ahead)| ahead.totals.granted > 0 || !ahead.adopted);
+            marks.extend(lent.map(|(name, ahead)| mark_ahead(name, ahead)));
         }
         marks
+    }
+}
+
+fn mark_ahead(name: &Arc<CellName>, ahead: &Ahead) -> LeaseMark {
+    LeaseMark {
+        name: Arc::clone(name),
+        limit: ahead.limit,
+        win: ahead.win,
+        totals: ahead.totals,
+        ceiling: ahead.ceiling,
+        lapse: ahead.lapse,
     }
 }
 

@@ -92,6 +92,42 @@ fn an_identifier_that_is_refused_costs_almost_no_calls() {
     }
 }
 
+/// The windows of all cells end together, and yet no tenth of a second has more than twice its part of the calls. Of a wide
+/// window it is a twentieth: a tenth of a second has too few calls of it to tell a rise from chance.
+#[test]
+fn an_edge_of_many_cells_costs_no_more_calls_than_any_other_moment() {
+    const CELLS: u64 = 300;
+    for width in [1_000, 2_000, 10_000] {
+        let limit = Limit::fixed_window(
+            Quota::new(1_000).unwrap(),
+            Window::Aligned(Width::from_millis(width).unwrap()),
+        );
+        // Slower cells tell what they spent whenever a second is quiet.
+        let rate = (CELLS * 30_000 / width).max(CELLS * 10);
+        let mut plan = Plan::calm(2, limit, rate, 9 * width);
+        plan.cells = CELLS;
+        let found = run(plan).found;
+        assert_eq!(found.over_units, 0, "{:?}", found.over);
+        // After three windows leases have found their sizes; the run begins a little before an edge.
+        let first = found.heard_at[0].next_multiple_of(width) + 3 * width;
+        let calls = found.heard_at.iter().filter(|at| (first..first + 5 * width).contains(at));
+        let part = (width / 20).max(100);
+        let mut buckets = vec![0_u64; usize::try_from(width / part).unwrap()];
+        for at in calls {
+            buckets[usize::try_from(at % width / part).unwrap()] += 1;
+        }
+        let mean = buckets.iter().sum::<u64>() as f64 / buckets.len() as f64;
+        let worst = *buckets.iter().max().unwrap() as f64 / mean;
+        let each = mean * buckets.len() as f64 / (2 * CELLS * 5) as f64;
+        println!(
+            "{width} ms: {each:.2} calls per cell, node and window, at most {worst:.2} times the mean"
+        );
+        println!("    {buckets:?}");
+        assert!(worst <= 2.0 && each <= 2.0, "{width} ms: {worst:.2}, {each:.2}");
+        assert!((buckets[0] as f64) <= mean, "{width} ms: the edge itself");
+    }
+}
+
 /// `FLEET_GRID=1` runs all of it, which takes minutes.
 #[test]
 fn a_healthy_fleet_uses_its_limits() {

@@ -11,47 +11,76 @@ use tollkeeper_decide::{
     Scope,
 };
 
-const START: Millis = Millis(1_700_000_000_000);
-const SECOND: u64 = 1_000;
-const HOUR: u64 = 3_600_000;
+pub(super) const START: Millis = Millis(1_700_000_000_000);
+pub(super) const SECOND: u64 = 1_000;
+pub(super) const HOUR: u64 = 3_600_000;
 
 /// A node, its origin, and the way between them, which takes no time.
-struct Desk {
-    table: LeaseTable<u64>,
-    records: HashMap<(u64, u64), Option<Record>>,
-    now: Millis,
-    calls: Vec<Take>,
+pub(super) struct Desk {
+    pub(super) table: LeaseTable<u64>,
+    pub(super) records: HashMap<(u64, u64), Option<Record>>,
+    pub(super) now: Millis,
+    pub(super) calls: Vec<Take>,
     /// Answers that told of a record that is missing.
-    missed: u32,
+    pub(super) missed: u32,
 }
 
 // === impl Desk ===
 
 impl Desk {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let table = LeaseTable::new(64 * 16, Boot(7));
         Self { table, records: HashMap::new(), now: START, calls: Vec::new(), missed: 0 }
     }
 
-    fn near(&self, ask: &LeaseAsk, link: Link) -> NearLease {
+    pub(super) fn near(&self, ask: &LeaseAsk, link: Link) -> NearLease {
         let scope = Arc::new(Scope::namespace("t", "s"));
         let name = || CellName::new(&scope, &ask.key.exact.to_string());
         self.table.near(ask, name, |id| id, link, self.now)
     }
 
     /// The origin hears a call.
-    fn hear(&mut self, errand: &Errand) -> Taken {
+    pub(super) fn hear(&mut self, errand: &Errand) -> Taken {
         self.calls.push(errand.take);
-        let window = match errand.take.limit.algorithm {
-            Algorithm::FixedWindow(_) => errand.take.win,
+        self.take(errand.key, &errand.take)
+    }
+
+    /// A call of somebody else.
+    pub(super) fn take(&mut self, key: CellKey, take: &Take) -> Taken {
+        let window = match take.limit.algorithm {
+            Algorithm::FixedWindow(_) => take.win,
             _ => 0,
         };
-        let record = self.records.entry((errand.key.exact, window)).or_default();
-        Record::take(record, &errand.take, false, self.now)
+        let record = self.records.entry((key.exact, window)).or_default();
+        Record::take(record, take, false, self.now)
+    }
+
+    /// Runs a call, and those that follow.
+    pub(super) fn run(&mut self, errand: Errand) {
+        let mut errand = Some(errand);
+        while let Some(call) = errand {
+            let taken = self.hear(&call);
+            errand = self.table.absorb(&call, Ok(&taken), self.now, self.now).next;
+        }
+    }
+
+    /// Does what time makes necessary; says which calls that were.
+    pub(super) fn tick(&mut self) -> Vec<Take> {
+        let before = self.calls.len();
+        for errand in self.table.tick(0, 1, self.now) {
+            self.run(errand);
+        }
+        self.calls[before..].to_vec()
+    }
+
+    /// The origin lost its history: what it is told of it.
+    pub(super) fn assert_all(&self) -> Vec<Errand> {
+        self.table.assert_all(|_, _| true);
+        self.table.tick(0, 1, self.now)
     }
 
     /// Asks, and runs every call that follows.
-    fn ask(&mut self, ask: &LeaseAsk) -> Dealt {
+    pub(super) fn ask(&mut self, ask: &LeaseAsk) -> Dealt {
         let (mut dealt, mut errand, mine) = match self.near(ask, Link::Up) {
             NearLease::Dealt(dealt, errand) => (Some(dealt), errand, None),
             NearLease::Waits(id, errand) => (None, errand, Some(id)),
@@ -67,7 +96,7 @@ impl Desk {
         dealt.unwrap()
     }
 
-    fn admits(&mut self, ask: &LeaseAsk) -> bool {
+    pub(super) fn admits(&mut self, ask: &LeaseAsk) -> bool {
         self.ask(ask).outcome.admitted()
     }
 
@@ -84,7 +113,7 @@ impl Desk {
     }
 }
 
-fn ask(cell: u64, limit: Limit) -> LeaseAsk {
+pub(super) fn ask(cell: u64, limit: Limit) -> LeaseAsk {
     LeaseAsk {
         key: CellKey { subject: 0, exact: cell },
         limit,
@@ -95,12 +124,12 @@ fn ask(cell: u64, limit: Limit) -> LeaseAsk {
     }
 }
 
-fn fixed(quota: u64, width: u64) -> Limit {
+pub(super) fn fixed(quota: u64, width: u64) -> Limit {
     let width = Width::from_millis(width).unwrap();
     Limit::fixed_window(Quota::new(quota).unwrap(), Window::Aligned(width))
 }
 
-fn sliding(quota: u64, width: u64) -> Limit {
+pub(super) fn sliding(quota: u64, width: u64) -> Limit {
     Limit::sliding_window(Quota::new(quota).unwrap(), Width::from_millis(width).unwrap())
 }
 
@@ -202,8 +231,9 @@ fn a_cell_made_anew_adopts_what_its_boot_did_before() {
 fn a_cell_that_still_counts_is_kept_for_an_origin_that_forgets() {
     let mut desk = Desk::new();
     assert!(desk.admits(&ask(1, fixed(3, HOUR))));
-    desk.table.tick(0, 1, START + 10 * SECOND);
-    let told = desk.table.assert_all(|_, _| true);
+    desk.now = START + 10 * SECOND;
+    desk.tick();
+    let told = desk.assert_all();
     assert_eq!(told.len(), 1);
     assert_eq!(told[0].take.totals.counted(), 1);
     // That call is lost: a tick repeats it.
@@ -213,13 +243,36 @@ fn a_cell_that_still_counts_is_kept_for_an_origin_that_forgets() {
 }
 
 #[test]
+fn an_origin_that_forgot_is_told_a_few_cells_at_a_time_and_all_of_them() {
+    const CELLS: u64 = 12;
+    const AT_ONCE: usize = 5;
+    let mut desk = Desk::new();
+    for number in 1..=CELLS {
+        assert!(desk.admits(&ask(number, fixed(3, HOUR))));
+    }
+    desk.table.assert_all(|_, _| true);
+    let (mut told, mut from) = (0, Some(0));
+    while let Some(shard) = from {
+        let (errands, next) = desk.table.look(shard, 1, AT_ONCE, desk.now);
+        assert!(errands.len() <= AT_ONCE);
+        told += errands.len() as u64;
+        from = next;
+        for errand in errands {
+            desk.run(errand);
+        }
+    }
+    assert_eq!(told, CELLS);
+    assert!(desk.tick().is_empty(), "nobody is told twice");
+}
+
+#[test]
 fn an_origin_that_forgot_is_told_of_the_previous_window_first() {
     let mut desk = Desk::new();
     let limit = sliding(100, SECOND);
     assert!(desk.admits(&ask(1, limit)));
     desk.now = START + SECOND;
     assert!(desk.admits(&ask(1, limit)));
-    let first = desk.table.assert_all(|_, _| true);
+    let first = desk.assert_all();
     assert_eq!((first[0].take.win, first[0].take.totals.counted()), (START.0, 1));
     desk.records.clear();
     let taken = desk.hear(&first[0]);
@@ -240,7 +293,7 @@ fn an_origin_that_forgot_takes_the_previous_window_in_also_when_it_hears_of_it_l
     desk.records.clear();
     // One call leaves before the node knows of the loss.
     assert!(desk.admits(&ask(1, limit)));
-    let told = desk.table.assert_all(|_, _| true);
+    let told = desk.assert_all();
     assert_eq!(told[0].take.win, START.0);
     for _ in 0..2 {
         assert_eq!(desk.hear(&told[0]).free(&limit), 97, "once, however often it is told");
@@ -257,7 +310,7 @@ fn what_a_cell_made_anew_spends_fast_is_counted_beside_what_its_boot_did_before(
     assert!(desk.table.tick(0, 1, desk.now).is_empty());
     assert_eq!(desk.table.stats().cells, 0, "what is idle is forgotten");
     assert!(desk.admits(&fast));
-    let told = desk.table.assert_all(|_, _| true);
+    let told = desk.assert_all();
     assert_eq!(told[0].take.totals.plain, 2);
     assert_eq!(desk.hear(&told[0]).free(&limit), 8);
 }
@@ -281,7 +334,7 @@ fn what_is_admitted_without_a_lease_counts_only_if_the_whole_bundle_stands() {
         let (refused, stands) = (units(), units());
         desk.table.release(refused);
         desk.table.commit(&[stands]);
-        let told = desk.table.assert_all(|_, _| true);
+        let told = desk.assert_all();
         assert_eq!(told[0].take.totals.plain, 2, "{consistency:?} {link:?}");
     }
 }

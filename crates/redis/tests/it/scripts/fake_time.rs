@@ -19,8 +19,14 @@ if over and tonumber(over) <= told then redis.call('DEL', KEYS[1], 'x:' .. KEYS[
 const CALL: &str = "local call, record, kind, boot, print = redis.call,";
 const NOTING: &str = "local told = tonumber(ARGV[#ARGV])
 local function noting(name, key, ...)
-  if name ~= 'PEXPIRE' then return redis.call(name, key, ...) end
-  redis.call('SET', 'x:' .. key, string.format('%.0f', told + (...)))
+  local life = ...
+  if name == 'SET' and key == KEYS[1] then
+    if not redis.call('SET', key, life, 'NX') then return false end
+    life = select(3, ...)
+  elseif name ~= 'PEXPIRE' then
+    return redis.call(name, key, ...)
+  end
+  return redis.call('SET', 'x:' .. key, string.format('%.0f', told + life))
 end
 local call, record, kind, boot, print = noting,";
 

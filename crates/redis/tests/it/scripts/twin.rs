@@ -84,6 +84,7 @@ struct Seen {
     elsewhere: u64,
     recall: u64,
     made: u64,
+    ahead: u64,
 }
 
 // === impl Seen ===
@@ -99,6 +100,7 @@ impl Seen {
         self.elsewhere += u64::from(taken.stand == Stand::WrongWindow);
         self.recall += u64::from(taken.recall);
         self.made += u64::from(taken.made);
+        self.ahead += u64::from(taken.lent > 0 && taken.now.0 < taken.win);
     }
 
     fn assert_varied(&self, kind: Kind) {
@@ -110,6 +112,7 @@ impl Seen {
         let each = [self.took, self.lent, self.learning, self.recall, self.made];
         assert!(each.iter().all(|times| *times > self.calls / 200), "{kind:?}: {self:?}");
         assert!(!flows || self.later > self.calls / 200, "{kind:?}: {self:?}");
+        assert!(kind != Kind::Fixed || self.ahead > self.calls / 200, "{kind:?}: {self:?}");
         assert!(kind != Kind::Fixed || self.elsewhere > self.calls / 50, "{kind:?}: {self:?}");
     }
 }

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use redis::{Cmd, Value, cmd};
 use tollkeeper_core::{
-    AMOUNT_MAX, Algorithm, Boot, FixedWindow, Limit, Millis, Quota, Record, SlidingWindow, Stand,
-    State, Take, Taken, TokenBucket, Totals, WIDTH_MS_MAX, Width, Window, log_copy,
+    AHEAD_MS, AMOUNT_MAX, Algorithm, Boot, FixedWindow, Limit, Millis, Quota, Record,
+    SlidingWindow, Stand, State, Take, Taken, TokenBucket, Totals, WIDTH_MS_MAX, Width, Window,
+    log_copy,
 };
 
 use super::RUN;
@@ -159,7 +160,7 @@ impl<'a> World<'a> {
     }
 
     fn forget_record(&mut self) -> (Cmd, Expected) {
-        let at = self.record_now();
+        let at = self.any_record();
         self.records.remove(&at);
         let key = self.key(at);
         let mut forget = cmd("DEL");
@@ -168,7 +169,7 @@ impl<'a> World<'a> {
     }
 
     fn reset(&mut self) -> (Cmd, Expected) {
-        let at = self.record_now();
+        let at = self.any_record();
         let known = self.records.get_mut(&at).and_then(Option::as_mut);
         let found = known.map(Record::reset).is_some();
         let call = self.scripts.reset.call(&[&self.key(at)]);
@@ -213,7 +214,9 @@ impl<'a> World<'a> {
         node.spend(dice, self.coin.min(limit.quota.get()));
         node.seq += 1;
         let small = self.coin.min(3);
+        let early = win > self.now && matches!(self.kind, Kind::Fixed) && dice.percent(70);
         let need = match dice.up_to(9) {
+            _ if early => 0,
             0..=1 => 0,
             2..=5 => dice.up_to(small),
             _ => dice.magnitude(self.coin),
@@ -245,7 +248,9 @@ impl<'a> World<'a> {
         }
         let (start, end) = limit.window_at(Millis(self.now));
         let known = self.nodes[node].win;
+        let soon = end.0 - self.now <= AHEAD_MS + 1;
         match self.dice.up_to(99) {
+            0..=24 if self.kind == Kind::Fixed && soon => end.0,
             0..=79 if self.kind == Kind::Sliding && known <= end.0 => known.max(start.0),
             80..=93 => known,
             94 => end.0,
@@ -261,8 +266,7 @@ impl<'a> World<'a> {
         let at = if self.kind == Kind::Fixed { call.win } else { 0 };
         let command = self.command(&call, at);
         let mut record = self.records.remove(&at).flatten();
-        let here = self.kind != Kind::Fixed || call.limit.window_at(now).0.0 == call.win;
-        let learning = here && self.learns(record.as_ref(), &call);
+        let learning = call.is_timely(now) && self.learns(record.as_ref(), &call);
         let taken = Record::take(&mut record, &call, learning, now);
         self.records.insert(at, record);
         // Some answers never arrive.
@@ -310,9 +314,14 @@ impl<'a> World<'a> {
         command
     }
 
-    fn record_now(&self) -> u64 {
-        let fixed = self.kind == Kind::Fixed;
-        if fixed { self.limits[0].window_at(Millis(self.now)).0.0 } else { 0 }
+    /// The record of the moment; of a fixed window now and then the next one, which may be there already.
+    fn any_record(&mut self) -> u64 {
+        let (start, end) = self.limits[0].window_at(Millis(self.now));
+        match self.kind {
+            Kind::Fixed if self.dice.percent(30) => end.0,
+            Kind::Fixed => start.0,
+            _ => 0,
+        }
     }
 
     fn any_node(&mut self) -> usize {
@@ -413,8 +422,13 @@ impl Node {
 pub(super) fn heard(reply: &Value, call: &Take) -> Taken {
     let Value::Array(parts) = reply else { panic!("{reply:?} is no answer") };
     assert_eq!(parts[0], Value::BulkString(b"print".to_vec()));
-    let numbers: Vec<u64> =
+    let mut numbers: Vec<u64> =
         parts[1..].iter().map(|part| u64::try_from(number(part)).unwrap()).collect();
+    if let &[now, 3, win] = numbers.as_slice() {
+        let bucket = matches!(call.limit.algorithm, Algorithm::TokenBucket { .. });
+        let (need, at) = (call.need, if bucket { now } else { 0 });
+        numbers = vec![now, 0, win, need, 0, 0, 0, 1, 0, 0, 0, need, 0, at, 0, 1, 0];
+    }
     let &[
         now,
         stand,

@@ -19,7 +19,7 @@ fn limit<'a>(
 ) -> wire::CheckedLimit<'a> {
     let (scope, identifier) = counted_for(made, told, one);
     wire::CheckedLimit {
-        name: one.name.as_ref().into(),
+        name: one.terms.name.as_ref().into(),
         scope: scope.into(),
         identifier: identifier.into(),
         algorithm: algorithm(one.limit.algorithm),
@@ -41,8 +41,8 @@ fn counted_for<'a>(
     let key = made.key.as_ref().map(|key| ("key", &*key.record.id));
     let user = made.identity().map(|identity| &*identity.external_id).or(told.external_id);
     let user = user.map(|user| ("user", user));
-    match &one.source {
-        Source::Rule(of) => (&of.scope, &of.identifier),
+    match &one.terms.source {
+        Source::Rule(of) => (&of.scope, one.identifier.as_deref().unwrap_or_default()),
         Source::Key => key.unwrap_or_default(),
         Source::Identity | Source::Quota => user.unwrap_or_default(),
         Source::AdHoc => key.or(user).unwrap_or(("tenant", "")),
@@ -75,11 +75,11 @@ fn row_of_limit<'a>(
     rule: &'a Rule,
     one: &'a VerifiedLimit,
 ) -> wire::MatchedRule<'a> {
-    let own = one.name.strip_prefix(&*rule.name).and_then(|rest| rest.strip_prefix('/'));
+    let own = one.terms.name.strip_prefix(&*rule.name).and_then(|rest| rest.strip_prefix('/'));
     wire::MatchedRule {
         rule: (&*rule.name).into(),
         action: rule.action.word().into(),
-        name: Some(own.unwrap_or(&one.name).into()),
+        name: Some(own.unwrap_or(&one.terms.name).into()),
         limit: Some(one.outcome.limit),
         remaining: Some(one.outcome.remaining),
         would_deny: one.denies(),

@@ -12,7 +12,7 @@ const REPORTS_MAX: usize = 1_000;
 pub async fn tell(call: &Call<'_>, key_id: &str) -> Result<(), Refusal> {
     let purse = call.app.decider.purse();
     if purse.look(key_id).spent > 0 {
-        purse.report(REPORTS_MAX).await?;
+        purse.report(REPORTS_MAX, call.now).await?;
     }
     Ok(())
 }

@@ -1,14 +1,16 @@
 //! `keys.migrateKeys`: keys from elsewhere by their hashes. One that cannot be taken does not hold up the others.
 
+use std::borrow::Cow;
+
 use tollkeeper_decide::KeyHash;
-use tollkeeper_store::ImportedKey;
+use tollkeeper_store::{ImportFailure, ImportedKey};
 use tollkeeper_wire as wire;
 
 use super::super::call::{Call, permit};
 use super::super::desk::{self, Author};
 use super::super::reply::Reply;
 use super::{digest, terms};
-use crate::status::Refusal;
+use crate::status::{Refusal, shown};
 
 pub async fn migrate(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let request: wire::MigrateKeysRequest<'_> = call.request()?;
@@ -27,27 +29,50 @@ pub async fn migrate(call: &mut Call<'_>) -> Result<Reply, Refusal> {
         key_id: key_id.into(),
     });
     let migrated = migrated.collect();
-    Ok(desk::reply(call, wire::MigrateKeysReply { migrated, failed: given.rest() }))
+    let mut reasons = Vec::with_capacity(imported.failed.len());
+    for (hash, why) in imported.failed {
+        reasons.push(unmigrated(given.spelling(hash), said(&why)));
+    }
+    reasons.extend(given.unreadable.iter().map(|hash| unmigrated(hash, NO_HASH.into())));
+    let failed = reasons.iter().map(|one| one.hash.clone()).collect();
+    let reasons = Some(reasons).filter(|reasons| !reasons.is_empty());
+    Ok(desk::reply(call, wire::MigrateKeysReply { migrated, failed, reasons }))
+}
+
+const NO_HASH: &str = "This is no SHA-256 in hexadecimal or base64.";
+
+fn unmigrated<'a>(hash: &'a str, reason: Cow<'a, str>) -> wire::UnmigratedKey<'a> {
+    wire::UnmigratedKey { hash: hash.into(), reason }
+}
+
+fn said(why: &ImportFailure) -> Cow<'static, str> {
+    match why {
+        ImportFailure::Known => wire::keys::KNOWN_ALREADY.into(),
+        ImportFailure::NoSuchRole(role) => {
+            format!("There is no role `{}`. Create it first, or leave it out.", shown(role)).into()
+        }
+        ImportFailure::LimitTwice => "Two of its limits have one name.".into(),
+    }
 }
 
 /// The keys of a request with their hashes as they were spelled, which is how they are answered.
 struct Given<'a> {
     readable: Vec<(KeyHash, &'a wire::MigratingKey<'a>)>,
-    failed: Vec<&'a str>,
+    unreadable: Vec<&'a str>,
 }
 
 // === impl Given ===
 
 impl<'a> Given<'a> {
     fn read(request: &'a wire::MigrateKeysRequest<'a>) -> Self {
-        let (mut readable, mut failed) = (Vec::new(), Vec::new());
+        let (mut readable, mut unreadable) = (Vec::new(), Vec::new());
         for key in &request.keys {
             match digest::read(&key.hash) {
                 Some(hash) => readable.push((hash, key)),
-                None => failed.push(&*key.hash),
+                None => unreadable.push(&*key.hash),
             }
         }
-        Self { readable, failed }
+        Self { readable, unreadable }
     }
 
     fn keys(&self) -> Result<Vec<ImportedKey>, Refusal> {
@@ -61,11 +86,5 @@ impl<'a> Given<'a> {
     fn spelling(&mut self, hash: KeyHash) -> &'a str {
         let at = self.readable.iter().position(|(given, _)| *given == hash);
         at.map_or("", |at| &*self.readable.remove(at).1.hash)
-    }
-
-    /// What nobody asked the spelling of was not taken.
-    fn rest(self) -> Vec<std::borrow::Cow<'a, str>> {
-        let untaken = self.readable.into_iter().map(|(_, key)| &*key.hash);
-        untaken.chain(self.failed).map(Into::into).collect()
     }
 }

@@ -31,8 +31,10 @@ pub async fn whoami(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let request: wire::WhoamiRequest<'_> = call.request()?;
     let caller = call.caller().await?;
     let text = request.key.reveal().as_bytes();
-    let hashes =
-        KeyHashes { ours: call.app.keyring.hash(text), imported: Keyring::imported_hash(text) };
+    let hashes = KeyHashes {
+        ours: call.app.keyring.hash(text),
+        imported: Keyring::imported_hash(&caller.tenant.id, text),
+    };
     let (tenant_id, now) = (caller.tenant.id.to_string(), call.now);
     let found =
         desk::read(

@@ -1,0 +1,71 @@
+//! How long a request waits for the origin: for one call, for its repetition, and in all. It waits for nothing itself.
+
+use std::time::Duration;
+
+use tollkeeper_core::{Algorithm, Limit};
+
+/// Patience with one call on the path of a request; then it is made once more, and has as long again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience(Duration);
+
+// === impl Patience ===
+
+impl Patience {
+    /// With its repetition half of Envoy's 20 ms, after which it lets the request through unlimited.
+    pub const USUAL: Self = Self(Duration::from_millis(5));
+
+    pub fn from_millis(ms: u64) -> Self {
+        Self(Duration::from_millis(ms))
+    }
+
+    /// For one call about this limit.
+    pub(super) fn once(self, limit: &Limit) -> Duration {
+        match limit.algorithm {
+            // What a request takes of a log counts from ten milliseconds later on: it must have passed by then.
+            Algorithm::SlidingLog(_) => self.0.min(Self::USUAL.0),
+            _ => self.0,
+        }
+    }
+
+    /// What a waiting request has in all; a little above two calls, so that their outcome is heard.
+    pub(super) fn whole(self) -> Duration {
+        2 * self.0 + Duration::from_millis(1)
+    }
+
+    /// Would a request have waited for an answer that took so long?
+    pub(super) fn is_kept(self, took_ms: u64) -> bool {
+        Duration::from_millis(took_ms) <= self.0
+    }
+
+    /// Did a call that was given so long end so late that this machine, and not the origin, was slow?
+    pub(super) fn is_late(given: Duration, took_ms: u64) -> bool {
+        Duration::from_millis(took_ms) > given + Duration::from_millis(7)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use tollkeeper_core::{Quota, Width};
+
+    use super::*;
+
+    #[test]
+    fn a_log_is_waited_for_no_longer_than_its_entries_allow() {
+        let (quota, width) = (Quota::new(10).unwrap(), Width::from_millis(1_000).unwrap());
+        let (log, window) =
+            (Limit::sliding_log(quota, width).unwrap(), Limit::sliding_window(quota, width));
+        let long = Patience::from_millis(100);
+        assert_eq!(long.once(&window), Duration::from_millis(100));
+        assert_eq!(long.once(&log), Duration::from_millis(5));
+        assert_eq!(Patience::from_millis(2).once(&log), Duration::from_millis(2));
+    }
+
+    #[test]
+    fn two_calls_fit_into_the_whole_and_only_a_machine_that_stood_still_is_late() {
+        assert_eq!(Patience::USUAL.whole(), Duration::from_millis(11));
+        assert!(Patience::USUAL.is_kept(5) && !Patience::USUAL.is_kept(6));
+        let given = Duration::from_millis(5);
+        assert!(!Patience::is_late(given, 12) && Patience::is_late(given, 13));
+    }
+}

@@ -505,8 +505,13 @@ proptest! {
     ) {
         let mut world = World::new(limit);
         let mut old = Vec::new();
+        let window = limit.window_at(world.now);
         for (at, step) in steps.iter().enumerate() {
             world.step(step);
+            if limit.window_at(world.now) != window {
+                // From here on what was spent in this window is not among what the record counts.
+                break;
+            }
             if at == from {
                 // A checkpoint that is written much later than it was looked up.
                 old = world.table.marks();
@@ -574,6 +579,20 @@ proptest! {
             prop_assert!(lost <= world.lent_most.div_ceil(8), "{lost} of {}", world.lent_most);
         }
     }
+}
+
+/// As when the process was stopped for half a minute between the lease and the decision.
+#[test]
+fn what_was_set_aside_in_a_cell_that_was_forgotten_is_not_spent_from_the_one_made_after_it() {
+    let mut world = World::new(Limit::sliding_log(quota(20), width(20_000)).unwrap());
+    world.spend(5, true, Fate::Answered);
+    for step in [Step::Tick(Fate::Answered), Step::Wait(30_000), Step::Tick(Fate::Answered)] {
+        world.step(&step);
+    }
+    assert_eq!((world.aside(), world.table.stats().cells), (5, 0));
+    world.spend(3, false, Fate::Answered);
+    world.step(&Step::Settle { spend: true });
+    assert_eq!(world.spent, 3);
 }
 
 /// Forgotten everywhere after two widths of silence, it begins at nothing again, under the same name and the same zero.

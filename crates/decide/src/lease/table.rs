@@ -35,6 +35,7 @@ pub struct LeaseTable<W> {
     boot: Boot,
     seq: AtomicU64,
     waiter: AtomicU64,
+    births: AtomicU64,
     nodes: AtomicU64,
     sight: Mutex<Option<Sight>>,
     ceilings: Option<Arc<dyn Ceilings>>,
@@ -95,6 +96,7 @@ impl<W> LeaseTable<W> {
             boot,
             seq: AtomicU64::new(1),
             waiter: AtomicU64::new(1),
+            births: AtomicU64::new(1),
             nodes: AtomicU64::new(1),
             sight: Mutex::new(None),
             ceilings: None,
@@ -142,7 +144,8 @@ impl<W> LeaseTable<W> {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
                 let born = lock(&self.sight).unwrap_or_else(|| Sight::guess(now));
-                let cell = LeaseCell::new(ask.key, Arc::new(name()), ask.limit, born);
+                let mut cell = LeaseCell::new(ask.key, Arc::new(name()), ask.limit, born);
+                cell.lease = self.first_lease();
                 entry.insert(Box::new(cell))
             }
         };
@@ -350,6 +353,14 @@ impl<W> LeaseTable<W> {
             nodes: self.nodes(),
             sight: lock(&self.sight).unwrap_or_else(|| Sight::guess(now)),
         }
+    }
+
+    /// A cell that was forgotten and is made again must not take units for its own that were set aside in its first life: its
+    /// leases are numbered from a place of their own, far from those of any other.
+    fn first_lease(&self) -> u64 {
+        /// 2^64 by the golden ratio: multiples of it lie as far apart as they can.
+        const APART: u64 = 0x9E37_79B9_7F4A_7C15;
+        self.births.fetch_add(1, Ordering::Relaxed).wrapping_mul(APART) >> 1
     }
 
     fn shard(&self, key: CellKey) -> &Mutex<Shard<W>> {

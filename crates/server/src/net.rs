@@ -5,6 +5,8 @@ mod aside;
 mod connection;
 mod gauges;
 mod listener;
+mod plain;
+mod turns;
 mod watched;
 mod worker;
 

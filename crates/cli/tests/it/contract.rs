@@ -6,3 +6,4 @@ mod limit;
 mod limits;
 mod multi_limit;
 mod overrides;
+mod ways;

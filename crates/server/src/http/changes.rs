@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use http_body_util::BodyExt;
 use sha2::{Digest, Sha256};
 use tollkeeper_core::Millis;
 use tollkeeper_store::{CallName, Remembered, Store, StoreError};
@@ -11,9 +10,10 @@ use tollkeeper_store::{CallName, Remembered, Store, StoreError};
 use super::call::Call;
 use super::desk;
 use super::idempotency::key_of;
-use super::reply::{Reply, Sheet};
+use super::reply::Reply;
 use super::route::Route;
 use super::service::handle;
+use super::sheet::Sheet;
 use crate::status::Refusal;
 
 /// As long as a job that runs every night may need to come back.
@@ -112,7 +112,7 @@ impl Claim {
     /// Keeps a success; frees the key after anything else, which changed nothing.
     async fn settle(&self, call: &Call<'_>, outcome: &Result<Reply, Refusal>) {
         let kept = match outcome {
-            Ok(reply) if reply.status().is_success() => self.sealed(call, reply).await,
+            Ok(reply) if reply.status().is_success() => self.sealed(call, reply),
             _ => None,
         };
         // Moment 0 is older than anything that is still remembered.
@@ -131,9 +131,8 @@ impl Claim {
         }
     }
 
-    async fn sealed(&self, call: &Call<'_>, reply: &Reply) -> Option<Vec<u8>> {
-        let body = reply.body().clone().collect().await.ok()?.to_bytes();
-        call.app.keyring.envelope().seal(&self.row(), &body)
+    fn sealed(&self, call: &Call<'_>, reply: &Reply) -> Option<Vec<u8>> {
+        call.app.keyring.envelope().seal(&self.row(), reply.body())
     }
 
     fn again(&self, call: &Call<'_>, sealed: &[u8]) -> Result<Reply, Refusal> {

@@ -6,7 +6,8 @@ use tollkeeper_decide::RootKey;
 use tollkeeper_store::{By, Store, StoreError, Written};
 
 use super::call::Call;
-use super::reply::{Reply, Sheet};
+use super::reply::Reply;
+use super::sheet::Sheet;
 use crate::status::Refusal;
 
 /// Who changes something, and when: what the audit keeps.

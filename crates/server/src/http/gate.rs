@@ -15,7 +15,8 @@ use super::call::{Call, permit};
 use super::fields::Standing;
 use super::idempotency::{self, Once};
 use super::noting::{Noted, note};
-use super::reply::{Reply, Sheet};
+use super::reply::Reply;
+use super::sheet::Sheet;
 use super::verify;
 use crate::status::{Refusal, Ruling};
 

@@ -3,7 +3,8 @@
 use http::StatusCode;
 use tollkeeper_wire::LivenessReply;
 
-use super::reply::{Reply, Sheet, plain};
+use super::reply::{Reply, plain};
+use super::sheet::Sheet;
 use crate::app::App;
 use crate::ids::RequestId;
 

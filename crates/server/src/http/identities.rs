@@ -6,8 +6,9 @@ use tollkeeper_wire as wire;
 use super::call::{Call, permit};
 use super::desk::{self, Author, reply};
 use super::limit_terms::{limit_terms, shown_limits};
-use super::reply::{Reply, Sheet};
+use super::reply::Reply;
 use super::route::IdentityCall;
+use super::sheet::Sheet;
 use super::stored::{owned, page_reply, page_rows};
 use crate::status::Refusal;
 

@@ -12,7 +12,8 @@ use super::desk::{self, Author};
 use super::fields::Standing;
 use super::overrides::existing;
 use super::ratelimit::limit_of;
-use super::reply::{Reply, Sheet};
+use super::reply::Reply;
+use super::sheet::Sheet;
 use crate::status::Refusal;
 
 pub async fn peek(call: &mut Call<'_>) -> Result<Reply, Refusal> {

@@ -10,7 +10,8 @@ use tollkeeper_wire as wire;
 
 use super::call::{Call, permit};
 use super::desk::Author;
-use super::reply::{Reply, Sheet};
+use super::reply::Reply;
+use super::sheet::Sheet;
 use crate::status::Refusal;
 
 pub async fn set(call: &mut Call<'_>) -> Result<Reply, Refusal> {

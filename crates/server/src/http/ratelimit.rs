@@ -10,7 +10,8 @@ use super::call::Call;
 use super::fields::Standing;
 use super::idempotency::{self, Once};
 use super::noting::note_limited;
-use super::reply::{Reply, Sheet};
+use super::reply::Reply;
+use super::sheet::Sheet;
 use crate::status::Refusal;
 
 pub async fn limit(call: &mut Call<'_>) -> Result<Reply, Refusal> {

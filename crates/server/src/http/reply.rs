@@ -1,170 +1,212 @@
-//! Replies as bytes. One allocation holds the body and the values of all headers that change per request.
+//! A reply as bytes: one allocation holds the lines of its head that change per request, as they go out, and behind them its
+//! body. Over HTTP/1.1 it leaves as it is; hyper is given the same in its own types.
 
-use bytes::{BufMut, Bytes, BytesMut};
-use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::Full;
-use serde::Serialize;
-use tollkeeper_wire::{Done, Failure, Pagination, Success};
 
-use super::fields::{Standing, write_number};
-use super::timing::Timing;
-use crate::ids::RequestId;
-use crate::status::Refusal;
+use super::fields::write_number;
+use super::sheet;
 
-pub type Reply = Response<Full<Bytes>>;
-
-pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub const JSON: &str = "application/json";
 /// Clients tell a 429 by this type, and every other refusal by plain JSON.
-pub const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+pub const PROBLEM_JSON: &str = "application/problem+json";
 
-static LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
-static REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
-static RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
-static RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
-static RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
-static RETRY: HeaderName = RETRY_AFTER;
-static TIMING: HeaderName = HeaderName::from_static("x-tollkeeper-timing");
-
-/// Fits one limit's reply with all its headers; longer ones grow.
-const SHEET_BYTES: usize = 640;
-/// What each further limit adds to a reply that lists them.
-const LIMIT_BYTES: usize = 256;
 const HEADERS: usize = 16;
 
-/// A reply in the making: text first, cut into header values and a body at the end.
-#[derive(Debug)]
-pub struct Sheet {
+#[derive(Clone, Debug)]
+pub struct Reply {
+    status: StatusCode,
+    kind: Option<&'static str>,
+    /// Lines of the head, and from `body_at` on the body.
     text: Vec<u8>,
-    cuts: smallvec::SmallVec<[(&'static HeaderName, usize); 12]>,
+    body_at: usize,
+    /// What few replies have.
+    more: Option<Box<HeaderMap>>,
+    /// No other one follows it on its connection.
+    is_last: bool,
 }
 
-// === impl Sheet ===
+// === impl Reply ===
 
-impl Sheet {
-    pub fn new() -> Self {
-        Self::for_limits(1)
+impl Reply {
+    pub fn new(
+        status: StatusCode,
+        kind: Option<&'static str>,
+        text: Vec<u8>,
+        body_at: usize,
+    ) -> Self {
+        Self { status, kind, text, body_at, more: None, is_last: false }
     }
 
-    /// With room for a reply that lists so many.
-    pub fn for_limits(limits: usize) -> Self {
-        let bytes = SHEET_BYTES + limits.saturating_sub(1) * LIMIT_BYTES;
-        Self { text: Vec::with_capacity(bytes), cuts: smallvec::SmallVec::new() }
+    pub fn status(&self) -> StatusCode {
+        self.status
     }
 
-    pub fn header(&mut self, name: &'static HeaderName, write: impl FnOnce(&mut Vec<u8>)) {
-        write(&mut self.text);
-        self.cuts.push((name, self.text.len()));
+    /// The lines of its head that are of this reply alone.
+    #[cfg(test)]
+    pub fn head(&self) -> &[u8] {
+        &self.text[..self.body_at]
     }
 
-    pub fn standing(&mut self, standing: &Standing<'_>) {
-        self.standing_until(standing, standing.retry_after_s());
+    pub fn body(&self) -> &[u8] {
+        &self.text[self.body_at..]
     }
 
-    /// Where the time to wait is not this limit's alone.
-    pub fn standing_until(&mut self, standing: &Standing<'_>, retry_after_s: Option<u64>) {
-        let outcome = standing.outcome;
-        self.header(&LIMIT, |out| write_number(outcome.limit, out));
-        self.header(&REMAINING, |out| write_number(outcome.remaining, out));
-        self.header(&RESET, |out| write_number(outcome.reset.seconds_up(), out));
-        self.header(&RATELIMIT_POLICY, |out| standing.write_policy(out));
-        self.header(&RATELIMIT, |out| standing.write_state(out));
-        self.retry_after(retry_after_s);
+    pub fn set_kind(&mut self, kind: &'static str) {
+        self.kind = Some(kind);
     }
 
-    pub fn retry_after(&mut self, seconds: Option<u64>) {
-        if let Some(seconds) = seconds {
-            self.header(&RETRY, |out| write_number(seconds, out));
+    pub fn insert(&mut self, name: HeaderName, value: HeaderValue) {
+        self.more.get_or_insert_default().insert(name, value);
+    }
+
+    pub fn is_last(&self) -> bool {
+        self.is_last
+    }
+
+    /// The connection ends behind it.
+    pub fn end(&mut self) {
+        self.is_last = true;
+    }
+
+    /// It does not: over HTTP/2 that is not said in a header.
+    pub fn go_on(&mut self) {
+        self.is_last = false;
+    }
+
+    /// All of it, as HTTP/1.1 has it.
+    pub fn write(&self, date: &[u8], out: &mut Vec<u8>) {
+        out.reserve(self.text.len() + 256);
+        if self.status == StatusCode::OK {
+            out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+        } else {
+            out.extend_from_slice(b"HTTP/1.1 ");
+            out.extend_from_slice(self.status.as_str().as_bytes());
+            out.push(b' ');
+            out.extend_from_slice(self.status.canonical_reason().unwrap_or("").as_bytes());
+            out.extend_from_slice(b"\r\n");
         }
-    }
-
-    pub fn timing(&mut self, timing: &Timing) {
-        for read in timing.reads() {
-            self.header(&TIMING, |out| read.write(out));
+        if let Some(kind) = self.kind {
+            write_line("content-type", kind.as_bytes(), out);
         }
-    }
-
-    pub fn success<T: Serialize>(self, id: RequestId, data: T) -> Reply {
-        self.finish(StatusCode::OK, JSON, &Success::new(id.as_str(), data))
-    }
-
-    /// `meta` and nothing else.
-    pub fn done(self, id: RequestId) -> Reply {
-        self.finish(StatusCode::OK, JSON, &Done::new(id.as_str()))
-    }
-
-    /// An answer that was given before, word for word.
-    pub fn again(mut self, body: &[u8]) -> Reply {
-        let body_at = self.text.len();
-        self.text.extend_from_slice(body);
-        let mut reply = self.cut(StatusCode::OK, body_at);
-        reply.headers_mut().insert(CONTENT_TYPE, JSON);
-        reply
-    }
-
-    pub fn page<T: Serialize>(self, id: RequestId, data: T, pagination: Pagination) -> Reply {
-        self.finish(StatusCode::OK, JSON, &Success::new(id.as_str(), data).paged(pagination))
-    }
-
-    pub fn failure(mut self, id: RequestId, refusal: Refusal) -> Reply {
-        self.retry_after(refusal.retry_after_s());
-        let status = refusal.status();
-        let allowed = match &refusal {
-            Refusal::WrongMethod { allowed } => Some(HeaderValue::from_static(allowed)),
-            _ => None,
-        };
-        let kind = if status == StatusCode::TOO_MANY_REQUESTS { PROBLEM_JSON } else { JSON };
-        let mut reply =
-            self.finish(status, kind, &Failure::new(id.as_str(), refusal.into_problem()));
-        if let Some(allowed) = allowed {
-            reply.headers_mut().insert(ALLOW, allowed);
+        out.extend_from_slice(&self.text[..self.body_at]);
+        for (name, value) in self.more.iter().flat_map(|more| more.iter()) {
+            write_line(name.as_str(), value.as_bytes(), out);
         }
-        reply
+        if self.is_last {
+            write_line("connection", b"close", out);
+        }
+        out.extend_from_slice(b"content-length: ");
+        write_number((self.text.len() - self.body_at) as u64, out);
+        out.extend_from_slice(b"\r\ndate: ");
+        out.extend_from_slice(date);
+        out.extend_from_slice(b"\r\n\r\n");
+        out.extend_from_slice(self.body());
     }
 
-    /// A refusal in the words of RFC 9457 alone, for clients that know nothing of our envelope.
-    pub fn problem(self, status: StatusCode, body: &impl Serialize) -> Reply {
-        self.finish(status, PROBLEM_JSON, body)
-    }
-
-    /// Headers and nothing else.
-    pub fn empty(self, status: StatusCode) -> Reply {
-        let body_at = self.text.len();
-        self.cut(status, body_at)
-    }
-
-    fn finish(mut self, status: StatusCode, kind: HeaderValue, body: &impl Serialize) -> Reply {
-        let body_at = self.text.len();
-        // Writing our own types into memory cannot fail; a half body would still be answered as one.
-        let _ = serde_json::to_writer(&mut self.text, body);
-        let mut reply = self.cut(status, body_at);
-        reply.headers_mut().insert(CONTENT_TYPE, kind);
-        reply
-    }
-
-    fn cut(self, status: StatusCode, body_at: usize) -> Reply {
+    /// The same for hyper.
+    pub fn into_response(self) -> Response<Full<Bytes>> {
         let text = Bytes::from(self.text);
-        let mut headers = HeaderMap::with_capacity(HEADERS);
-        let mut from = 0;
-        for (name, to) in self.cuts {
-            if let Ok(value) = HeaderValue::from_maybe_shared(text.slice(from..to)) {
+        let mut headers = self.more.map_or_else(|| HeaderMap::with_capacity(HEADERS), |more| *more);
+        let (mut from, lines) = (0, text.slice(..self.body_at));
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            let end = from + line.len();
+            let name_end = from + line.iter().position(|byte| *byte == b':').unwrap_or(0);
+            let value =
+                lines.slice((name_end + 2).min(end)..end.saturating_sub(2).max(name_end + 2));
+            if let (Some(name), Ok(value)) =
+                (name_of(&lines[from..name_end]), HeaderValue::from_maybe_shared(value))
+            {
                 headers.append(name, value);
             }
-            from = to;
+            from = end;
         }
-        let mut reply = Response::new(Full::new(text.slice(body_at..)));
-        *reply.status_mut() = status;
-        *reply.headers_mut() = headers;
-        reply
+        if let Some(kind) = self.kind {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        }
+        if self.is_last {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        let mut response = Response::new(Full::new(text.slice(self.body_at..)));
+        *response.status_mut() = self.status;
+        *response.headers_mut() = headers;
+        response
     }
+}
+
+fn write_line(name: &str, value: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn name_of(text: &[u8]) -> Option<HeaderName> {
+    let usual = sheet::USUAL.iter().find(|usual| usual.as_str().as_bytes() == text);
+    usual.map(|usual| (*usual).clone()).or_else(|| HeaderName::from_bytes(text).ok())
 }
 
 /// A plain text answer, for probes and scrapers.
 pub fn plain(status: StatusCode, kind: &'static str, text: impl Into<String>) -> Reply {
-    let mut body = BytesMut::new();
-    body.put_slice(text.into().as_bytes());
-    let mut reply = Response::new(Full::new(body.freeze()));
-    *reply.status_mut() = status;
-    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    reply
+    Reply::new(status, Some(kind), text.into().into_bytes(), 0)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use http::header::ALLOW;
+
+    use super::super::sheet::{LIMIT, RATELIMIT, Sheet, TIMING};
+    use super::*;
+
+    fn reply() -> Reply {
+        let mut sheet = Sheet::new();
+        sheet.header(&LIMIT, |out| write_number(10, out));
+        sheet.header(&RATELIMIT, |out| out.extend_from_slice(b"\"api: v2\";r=9;t=1"));
+        sheet.header(&TIMING, |out| out.extend_from_slice(b""));
+        sheet.header(&TIMING, |out| out.extend_from_slice(b"b"));
+        let mut reply = sheet.again(b"{\"ok\":true}");
+        reply.insert(ALLOW, HeaderValue::from_static("POST"));
+        reply.end();
+        reply
+    }
+
+    #[test]
+    fn a_reply_leaves_as_http_has_it() {
+        let mut out = Vec::new();
+        reply().write(b"Thu, 01 Jan 1970 00:00:00 GMT", &mut out);
+        let lines = [
+            "HTTP/1.1 200 OK",
+            "content-type: application/json",
+            "x-ratelimit-limit: 10",
+            "ratelimit: \"api: v2\";r=9;t=1",
+            "x-tollkeeper-timing: ",
+            "x-tollkeeper-timing: b",
+            "allow: POST",
+            "connection: close",
+            "content-length: 11",
+            "date: Thu, 01 Jan 1970 00:00:00 GMT",
+            "",
+            "{\"ok\":true}",
+        ];
+        assert_eq!(String::from_utf8(out).unwrap(), lines.join("\r\n"));
+    }
+
+    #[test]
+    fn hyper_is_given_the_same_headers() {
+        let response = reply().into_response();
+        let headers = response.headers();
+        let told = |name: &HeaderName| -> Vec<_> {
+            headers.get_all(name).iter().map(|value| value.to_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(told(&LIMIT), ["10"]);
+        assert_eq!(told(&RATELIMIT), ["\"api: v2\";r=9;t=1"]);
+        assert_eq!(told(&TIMING), ["", "b"]);
+        assert_eq!(told(&ALLOW), ["POST"]);
+        assert_eq!(told(&CONTENT_TYPE), [JSON]);
+        assert_eq!(told(&CONNECTION), ["close"]);
+        assert_eq!(headers.len(), 7);
+    }
 }

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{
-    CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HeaderMap, HeaderValue, TRANSFER_ENCODING,
-};
-use http::request::Parts;
-use http::{Request, Version};
+use http::header::{CONTENT_ENCODING, EXPECT, HeaderMap, TRANSFER_ENCODING};
+use http::{Method, Request, Response, Version};
+use http_body_util::Full;
 use hyper::body::{Body, Incoming};
 
 use super::call::Call;
-use super::reply::{JSON, PROBLEM_JSON, Reply, Sheet, plain};
+use super::reply::{JSON, PROBLEM_JSON, Reply, plain};
 use super::route::{Answers, Effect, Endpoint, Route};
+use super::sheet::Sheet;
 use super::{
     apis, audit, identities, keys, permissions, projects, quotas, roles, root_keys, rules, stats,
 };
@@ -25,24 +24,52 @@ use crate::hush::tell;
 use crate::ids::RequestId;
 use crate::status::Refusal;
 
+/// What is asked, as far as the way to its handler reads it.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    pub method: &'a Method,
+    pub path: &'a str,
+    pub headers: &'a mut HeaderMap,
+}
+
+/// A body: as it comes in, or whole from the start.
+enum Sent<'a> {
+    Coming(&'a mut Incoming),
+    Whole(&'a [u8]),
+}
+
 /// Answers any request; every way out is counted.
-pub async fn answer(app: &Arc<App>, request: Request<Incoming>) -> Reply {
+pub async fn answer(app: &Arc<App>, request: Request<Incoming>) -> Response<Full<Bytes>> {
     let id = app.ids.next();
     let (mut head, mut body) = request.into_parts();
     // Both stay here: whatever awaits would otherwise copy them into its own room.
-    let mut reply = match dispatch(app, &mut head, &mut body, id).await {
-        Ok(reply) => reply,
-        Err(refusal) => refused(Sheet::new(), id, refusal),
-    };
+    let asked = Asked { method: &head.method, path: head.uri.path(), headers: &mut head.headers };
+    let dispatched = dispatch(app, asked, Sent::Coming(&mut body), id).await;
+    let mut reply = counted(app, id, dispatched);
     // Who asks whether to send a body at all is answered, and over HTTP/2 is told to stop.
     if !body.is_end_stream() && head.version < Version::HTTP_2 && !head.headers.contains_key(EXPECT)
     {
         body::run_out(body);
     }
+    if head.version >= Version::HTTP_2 {
+        reply.go_on();
+    }
+    reply.into_response()
+}
+
+/// The same for a request that is whole.
+pub async fn answer_whole(app: &Arc<App>, asked: Asked<'_>, body: &[u8]) -> Reply {
+    let id = app.ids.next();
+    let dispatched = dispatch(app, asked, Sent::Whole(body), id).await;
+    counted(app, id, dispatched)
+}
+
+fn counted(app: &App, id: RequestId, dispatched: Result<Reply, Refusal>) -> Reply {
+    let mut reply = dispatched.unwrap_or_else(|refusal| refused(Sheet::new(), id, refusal));
     app.ledger.page().response(reply.status().as_u16());
-    if !app.readiness.get() && head.version < Version::HTTP_2 {
+    if !app.readiness.get() {
         // It ends soon, and so would the next request on this connection.
-        reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        reply.end();
     }
     reply
 }
@@ -54,23 +81,26 @@ fn refused(sheet: Sheet, id: RequestId, refusal: Refusal) -> Reply {
     let ends = matches!(refusal, Refusal::BodyUnreadable);
     let mut reply = sheet.failure(id, refusal);
     if ends {
-        reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        reply.end();
     }
     reply
 }
 
 async fn dispatch(
     app: &Arc<App>,
-    head: &mut Parts,
-    body: &mut Incoming,
+    asked: Asked<'_>,
+    sent: Sent<'_>,
     id: RequestId,
 ) -> Result<Reply, Refusal> {
-    if body.size_hint().exact().is_none() && !is_chunked_once(&head.headers) {
+    let Asked { method, path, headers } = asked;
+    if let Sent::Coming(body) = &sent
+        && body.size_hint().exact().is_none()
+        && !is_chunked_once(headers)
+    {
         return Err(Refusal::BodyUnreadable);
     }
-    let path = head.uri.path();
     let route = Route::find(path).ok_or_else(|| Refusal::UnknownRoute(path.to_owned()))?;
-    if !route.accepts(&head.method) {
+    if !route.accepts(method) {
         return Err(Refusal::WrongMethod { allowed: route.allowed() });
     }
     match route.endpoint {
@@ -83,25 +113,35 @@ async fn dispatch(
         }
         Endpoint::Check(dialect) => {
             let start = Stamp::now();
-            let call = Call::new(app, &head.headers, &[], id, start);
+            let call = Call::new(app, headers, &[], id, start);
             return Ok(Box::pin(forward_auth::check(dialect, call, start)).await);
         }
         _ => {}
     }
-    if is_encoded(&head.headers) {
+    if is_encoded(headers) {
         return Err(Refusal::BodyEncoded);
     }
-    if body::may_be_large(body, route.body_max) {
-        // Read for nobody who is not let in: it takes room that others need.
-        Box::pin(Call::new(app, &head.headers, &[], id, Stamp::now()).caller()).await?;
-    }
-    let (body, _room): (Bytes, _) = body::read(body, route.body_max).await?;
+    // With the place of a large one among those at once.
+    let mut read = None;
+    let body: &[u8] = match sent {
+        Sent::Whole(body) => body,
+        Sent::Coming(body) => {
+            if body::may_be_large(body, route.body_max) {
+                // Read for nobody who is not let in: it takes room that others need.
+                Box::pin(Call::new(app, headers, &[], id, Stamp::now()).caller()).await?;
+            }
+            read = Some(body::read(body, route.body_max).await?);
+            read.as_ref().map_or(&[], |(read, _)| read)
+        }
+    };
     // The moment the request is whole: what comes before it is the network's time, not ours.
     let start = Stamp::now();
     let reply = match route.effect {
-        Effect::Asks => serve(route, &mut Call::new(app, &head.headers, &body, id, start)).await,
+        Effect::Asks => serve(route, &mut Call::new(app, headers, body, id, start)).await,
         Effect::Changes => {
-            let headers = std::mem::take(&mut head.headers);
+            let headers = std::mem::take(headers);
+            let body =
+                read.as_ref().map_or_else(|| Bytes::copy_from_slice(body), |read| read.0.clone());
             Box::pin(to_its_end(app, route, headers, body, id, start)).await?
         }
     };
@@ -140,15 +180,15 @@ async fn serve(route: &'static Route, call: &mut Call<'_>) -> Reply {
         let mut reply = refused(sheet, call.id, refusal);
         // Where an answer is `meta` alone, clients know every refusal by the type of problems.
         if matches!(route.answers, Answers::Done) {
-            reply.headers_mut().insert(CONTENT_TYPE, PROBLEM_JSON);
+            reply.set_kind(PROBLEM_JSON);
         }
         if PLAIN_PROBLEMS.contains(&route.path) {
-            reply.headers_mut().insert(CONTENT_TYPE, JSON);
+            reply.set_kind(JSON);
         }
         reply
     });
     if let Some(tenant) = &call.tenant {
-        tenant.write(reply.headers_mut());
+        tenant.write(&mut reply);
     }
     reply
 }
@@ -174,7 +214,7 @@ pub async fn handle(endpoint: Endpoint, call: &mut Call<'_>) -> Result<Reply, Re
     match endpoint {
         Endpoint::Limit => ratelimit::limit(call).await,
         Endpoint::VerifyKey => verify::verify(call).await,
-        Endpoint::GateCheck => Box::pin(gate::check(call)).await,
+        Endpoint::GateCheck => gate::check(call).await,
         other => Box::pin(handle_rare(other, call)).await,
     }
 }

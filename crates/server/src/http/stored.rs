@@ -5,7 +5,8 @@ use tollkeeper_wire as wire;
 use wire::page::PAGE_DEFAULT;
 
 use super::call::Call;
-use super::reply::{Reply, Sheet};
+use super::reply::Reply;
+use super::sheet::Sheet;
 use crate::status::Refusal;
 
 /// What an update says of one field, in words that outlive the request.

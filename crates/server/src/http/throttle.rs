@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 use tollkeeper_core::{Cost, Limit, Millis, Outcome, Quota, State, Width};
 
+use super::reply::Reply;
 use crate::status::Refusal;
 
 const SECOND_MS: u64 = 1_000;
@@ -95,11 +95,11 @@ impl TenantStanding {
     }
 
     /// `RateLimit-*`, with the reset in seconds from now: beside, and not instead of, what the answer says about limits.
-    pub fn write(&self, headers: &mut HeaderMap) {
+    pub fn write(&self, reply: &mut Reply) {
         let reset_s = self.outcome.reset.since(self.now).div_ceil(1_000);
-        headers.insert(LIMIT, HeaderValue::from(self.outcome.limit));
-        headers.insert(REMAINING, HeaderValue::from(self.outcome.remaining));
-        headers.insert(RESET, HeaderValue::from(reset_s));
+        reply.insert(LIMIT, HeaderValue::from(self.outcome.limit));
+        reply.insert(REMAINING, HeaderValue::from(self.outcome.remaining));
+        reply.insert(RESET, HeaderValue::from(reset_s));
     }
 }
 

@@ -67,7 +67,7 @@ async fn export(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let mut answer = plain(StatusCode::OK, kind, text);
     let next = page.next_cursor.as_deref().and_then(|next| HeaderValue::from_str(next).ok());
     if let Some(next) = next {
-        answer.headers_mut().insert(CURSOR, next);
+        answer.insert(CURSOR, next);
     }
     Ok(answer)
 }

@@ -15,7 +15,8 @@ use super::gate;
 use super::idempotency::{self, Once};
 use super::noting::{Noted, note};
 use super::ratelimit::{limit_of, sharing_of};
-use super::reply::{Reply, Sheet};
+use super::reply::Reply;
+use super::sheet::Sheet;
 use crate::keyring::Keyring;
 use crate::status::{Refusal, Ruling};
 

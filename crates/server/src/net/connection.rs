@@ -16,6 +16,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::aside::Aside;
 use super::gauges::Place;
+use super::plain::{self, End};
 use super::watched::{Activity, Watched};
 use crate::app::App;
 use crate::http::answer;
@@ -61,21 +62,52 @@ pub(super) async fn serve(
     draining: watch::Receiver<bool>,
 ) {
     let activity = Arc::new(Activity::default());
-    let io = TokioIo::new(Watched::new(socket, Arc::clone(&activity)));
+    let mut socket = Watched::new(socket, Arc::clone(&activity));
+    let dismissed = pin!(dismissed(draining, &activity));
+    let mut dismissed = Aside::new(dismissed);
+    {
+        let mut plain = pin!(plain::serve(&mut socket, &app, &activity));
+        tokio::select! {
+            biased;
+            end = plain.as_mut() => if end == End::Gone {
+                return;
+            },
+            verdict = &mut dismissed => {
+                if verdict == Verdict::Cut {
+                    app.gauges.time_out();
+                } else if !activity.is_between() {
+                    activity.leave();
+                    let _ = tokio::time::timeout(LOOK * HEAD_LOOKS, plain).await;
+                }
+                return;
+            },
+        }
+    }
+    // In a box, like all that is rare.
+    Box::pin(serve_any(protocol, socket, &app, &activity, dismissed)).await;
+}
+
+/// Whatever else there is: HTTP/2, bodies in chunks or of a size, heads that must be looked at closely.
+async fn serve_any(
+    protocol: auto::Builder<TokioExecutor>,
+    socket: Watched,
+    app: &Arc<App>,
+    activity: &Arc<Activity>,
+    dismissed: Aside<'_, impl Future<Output = Verdict>>,
+) {
     let service = service_fn(|request: Request<Incoming>| {
-        let (app, activity) = (Arc::clone(&app), Arc::clone(&activity));
+        let (app, activity) = (Arc::clone(app), Arc::clone(activity));
         async move {
             let _answering = activity.begin(request.version());
             Ok::<_, Infallible>(answer(&app, request).await)
         }
     });
-    let mut connection = pin!(protocol.serve_connection(io, service));
-    let dismissed = pin!(dismissed(draining, &activity));
+    let mut connection = pin!(protocol.serve_connection(TokioIo::new(socket), service));
     tokio::select! {
         biased;
         // Whatever ends it, the client knows better than we do; there is nobody left to tell.
         _ = connection.as_mut() => return,
-        verdict = Aside::new(dismissed) => if verdict == Verdict::Cut {
+        verdict = dismissed => if verdict == Verdict::Cut {
             app.gauges.time_out();
             return;
         },

@@ -1,5 +1,5 @@
-//! A socket that knows whether a request has begun to arrive, so that a slow head can be told from an idle client.
-//! It adds one flag per read and no timer.
+//! A socket that knows whether a request has begun to arrive, so that a slow head can be told from an idle client, and that
+//! gives what somebody read of it before once more. It adds one flag per read and no timer.
 
 use std::io;
 use std::pin::Pin;
@@ -18,6 +18,10 @@ pub(super) struct Activity {
     /// Requests being answered. More than one only over HTTP/2.
     answering: AtomicU64,
     answered: AtomicU64,
+    /// Nothing is under way: no request, and no answer.
+    between: AtomicBool,
+    /// Its end is decided: what is under way is the last.
+    leaving: AtomicBool,
     /// Frames that are no requests (pings) come in on such connections, so that bytes alone mean nothing.
     multiplexed: AtomicBool,
 }
@@ -26,6 +30,8 @@ pub(super) struct Activity {
 pub(super) struct Watched {
     socket: TcpStream,
     activity: Arc<Activity>,
+    /// Read already, and to be read again first.
+    early: Vec<u8>,
 }
 
 /// Marks a request as being answered until it is dropped, also when it is dropped half way.
@@ -46,8 +52,29 @@ impl Activity {
         self.answering.load(Ordering::Relaxed) > 0
     }
 
+    /// Part of a request is there.
+    pub(super) fn arrive(&self) {
+        self.arriving.store(true, Ordering::Relaxed);
+    }
+
     pub(super) fn is_arriving(&self) -> bool {
         self.arriving.load(Ordering::Relaxed) && !self.multiplexed.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_between(&self, between: bool) {
+        self.between.store(between, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_between(&self) -> bool {
+        self.between.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn leave(&self) {
+        self.leaving.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Relaxed)
     }
 
     pub(super) fn answered(&self) -> u64 {
@@ -68,7 +95,12 @@ impl Drop for Answering<'_> {
 
 impl Watched {
     pub(super) fn new(socket: TcpStream, activity: Arc<Activity>) -> Self {
-        Self { socket, activity }
+        Self { socket, activity, early: Vec::new() }
+    }
+
+    /// Whoever reads next reads these first.
+    pub(super) fn put_back(&mut self, read: Vec<u8>) {
+        self.early = read;
     }
 }
 
@@ -78,10 +110,17 @@ impl AsyncRead for Watched {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.early.is_empty() {
+            let most = self.early.len().min(buffer.remaining());
+            buffer.put_slice(&self.early[..most]);
+            self.early.drain(..most);
+            self.activity.arrive();
+            return Poll::Ready(Ok(()));
+        }
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.socket).poll_read(context, buffer);
         if buffer.filled().len() > before {
-            self.activity.arriving.store(true, Ordering::Relaxed);
+            self.activity.arrive();
         }
         polled
     }

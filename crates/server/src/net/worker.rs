@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 
 use super::connection;
 use super::gauges::Place;
+use super::turns;
 use crate::app::App;
 
 /// Connections on their way to a worker, at most. A worker that lags this far behind is overloaded.
@@ -68,7 +69,10 @@ impl Worker {
     fn start(at: usize, app: Arc<App>, draining: watch::Receiver<bool>) -> io::Result<Self> {
         let (arrivals, incoming) = mpsc::channel(ARRIVALS_MAX);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let run = move || runtime.block_on(work(app, incoming, draining));
+        let run = move || {
+            turns::shorten();
+            runtime.block_on(work(app, incoming, draining));
+        };
         let thread = std::thread::Builder::new().name(format!("worker-{at}")).spawn(run)?;
         Ok(Self { arrivals, thread })
     }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde_json::json;
 use tollkeeper_testkit::{Fault, FaultProxy, RedisServer};
 
-use super::{Asked, Fleet, Seen, admitted, body, by_window, clients, drive, nodes_at, one};
+use super::{
+    Asked, Fleet, PATIENT, Seen, admitted, body, by_window, clients, drive, nodes_at, one,
+};
 use crate::time::{eventually, now, pause};
 use crate::world::{LONG_MS, side_by_side};
 
@@ -19,7 +21,7 @@ fn asked(identifier: &str, limit: u64) -> Asked {
 #[test]
 fn a_redis_that_forgets_its_scripts_again_and_again_fails_no_request_and_passes_no_limit() {
     const LIMIT: u64 = 200;
-    let fleet = Fleet::of(2);
+    let fleet = Fleet::with(2, &[PATIENT]);
     let seen = side_by_side(2, |thread| {
         if thread == 0 {
             return drive(&fleet.nodes, 4, Duration::from_secs(3), 400, |_| asked("script", LIMIT));

@@ -1,0 +1,155 @@
+//! A reply in the making: the lines of its head that change per request, and then its body.
+
+use http::StatusCode;
+use http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER};
+use serde::Serialize;
+use tollkeeper_wire::{Done, Failure, Pagination, Success};
+
+use super::fields::{Standing, write_number};
+use super::reply::{JSON, PROBLEM_JSON, Reply};
+use super::timing::Timing;
+use crate::ids::RequestId;
+use crate::status::Refusal;
+
+pub static LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+static REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+static RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+pub static RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
+static RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+static RETRY: HeaderName = RETRY_AFTER;
+pub static TIMING: HeaderName = HeaderName::from_static("x-tollkeeper-timing");
+/// Those that nearly every reply has.
+pub static USUAL: [&HeaderName; 6] =
+    [&LIMIT, &REMAINING, &RESET, &RATELIMIT_POLICY, &RATELIMIT, &TIMING];
+
+/// Fits one limit's reply with all its headers; longer ones grow.
+const SHEET_BYTES: usize = 896;
+/// What each further limit adds to a reply that lists them.
+const LIMIT_BYTES: usize = 256;
+
+#[derive(Debug)]
+pub struct Sheet {
+    text: Vec<u8>,
+}
+
+// === impl Sheet ===
+
+impl Sheet {
+    pub fn new() -> Self {
+        Self::for_limits(1)
+    }
+
+    /// With room for a reply that lists so many.
+    pub fn for_limits(limits: usize) -> Self {
+        let bytes = SHEET_BYTES + limits.saturating_sub(1) * LIMIT_BYTES;
+        Self { text: Vec::with_capacity(bytes) }
+    }
+
+    /// One line of the head. A value that could be more than one is left out with its name.
+    pub fn header(&mut self, name: &HeaderName, write: impl FnOnce(&mut Vec<u8>)) {
+        let line = self.text.len();
+        self.text.extend_from_slice(name.as_str().as_bytes());
+        self.text.extend_from_slice(b": ");
+        let value = self.text.len();
+        write(&mut self.text);
+        if self.text[value..].iter().any(u8::is_ascii_control) {
+            self.text.truncate(line);
+            return;
+        }
+        self.text.extend_from_slice(b"\r\n");
+    }
+
+    pub fn standing(&mut self, standing: &Standing<'_>) {
+        self.standing_until(standing, standing.retry_after_s());
+    }
+
+    /// Where the time to wait is not this limit's alone.
+    pub fn standing_until(&mut self, standing: &Standing<'_>, retry_after_s: Option<u64>) {
+        let outcome = standing.outcome;
+        self.header(&LIMIT, |out| write_number(outcome.limit, out));
+        self.header(&REMAINING, |out| write_number(outcome.remaining, out));
+        self.header(&RESET, |out| write_number(outcome.reset.seconds_up(), out));
+        self.header(&RATELIMIT_POLICY, |out| standing.write_policy(out));
+        self.header(&RATELIMIT, |out| standing.write_state(out));
+        self.retry_after(retry_after_s);
+    }
+
+    pub fn retry_after(&mut self, seconds: Option<u64>) {
+        if let Some(seconds) = seconds {
+            self.header(&RETRY, |out| write_number(seconds, out));
+        }
+    }
+
+    pub fn timing(&mut self, timing: &Timing) {
+        for read in timing.reads() {
+            self.header(&TIMING, |out| read.write(out));
+        }
+    }
+
+    pub fn success<T: Serialize>(self, id: RequestId, data: T) -> Reply {
+        self.finish(StatusCode::OK, JSON, &Success::new(id.as_str(), data))
+    }
+
+    /// `meta` and nothing else.
+    pub fn done(self, id: RequestId) -> Reply {
+        self.finish(StatusCode::OK, JSON, &Done::new(id.as_str()))
+    }
+
+    /// An answer that was given before, word for word.
+    pub fn again(mut self, body: &[u8]) -> Reply {
+        let body_at = self.text.len();
+        self.text.extend_from_slice(body);
+        Reply::new(StatusCode::OK, Some(JSON), self.text, body_at)
+    }
+
+    pub fn page<T: Serialize>(self, id: RequestId, data: T, pagination: Pagination) -> Reply {
+        self.finish(StatusCode::OK, JSON, &Success::new(id.as_str(), data).paged(pagination))
+    }
+
+    pub fn failure(mut self, id: RequestId, refusal: Refusal) -> Reply {
+        self.retry_after(refusal.retry_after_s());
+        let status = refusal.status();
+        let allowed = match &refusal {
+            Refusal::WrongMethod { allowed } => Some(HeaderValue::from_static(allowed)),
+            _ => None,
+        };
+        let kind = if status == StatusCode::TOO_MANY_REQUESTS { PROBLEM_JSON } else { JSON };
+        let mut reply =
+            self.finish(status, kind, &Failure::new(id.as_str(), refusal.into_problem()));
+        if let Some(allowed) = allowed {
+            reply.insert(ALLOW, allowed);
+        }
+        reply
+    }
+
+    /// A refusal in the words of RFC 9457 alone, for clients that know nothing of our envelope.
+    pub fn problem(self, status: StatusCode, body: &impl Serialize) -> Reply {
+        self.finish(status, PROBLEM_JSON, body)
+    }
+
+    /// Headers and nothing else.
+    pub fn empty(self, status: StatusCode) -> Reply {
+        let body_at = self.text.len();
+        Reply::new(status, None, self.text, body_at)
+    }
+
+    fn finish(mut self, status: StatusCode, kind: &'static str, body: &impl Serialize) -> Reply {
+        let body_at = self.text.len();
+        // Writing our own types into memory cannot fail; a half body would still be answered as one.
+        let _ = serde_json::to_writer(&mut self.text, body);
+        Reply::new(status, Some(kind), self.text, body_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_with_a_line_break_is_left_out() {
+        let mut sheet = Sheet::new();
+        sheet.header(&LIMIT, |out| out.extend_from_slice(b"1\r\nset-cookie: a=b"));
+        let reply = sheet.empty(StatusCode::OK);
+        assert_eq!(reply.head(), b"");
+    }
+}

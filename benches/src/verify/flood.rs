@@ -108,9 +108,10 @@ pub(super) fn run(tollkeeper: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Statements that look up one key by its hash.
+/// Statements that look up one key by its hash, or whether there is one.
 pub(super) const KEY_READS: &str = "SELECT COALESCE(SUM(calls), 0) FROM pg_stat_statements
-    WHERE query LIKE 'WITH chosen AS (SELECT id FROM keys WHERE ((hash%'";
+    WHERE query LIKE 'WITH chosen AS (SELECT id FROM keys WHERE ((hash%'
+        OR query LIKE 'SELECT COUNT(*) FROM keys WHERE hash IN%'";
 
 fn stream(
     (per_second, seconds): (u64, u64),

@@ -54,6 +54,7 @@ mod silence;
 mod slug;
 mod sqlite;
 mod store;
+mod strangers;
 mod tenants;
 mod usage;
 

@@ -7,6 +7,7 @@ use crate::db::{Db, Pools, Purpose};
 use crate::feed::Feed;
 use crate::outbox::NEWEST;
 use crate::room::Room;
+use crate::strangers::Strangers;
 use crate::{Fault, SealKey, StoreError, postgres, sqlite};
 
 /// What was read, and how new it is: all changes up to this revision are in it, and maybe later ones.
@@ -22,6 +23,7 @@ pub struct Store {
     pub(crate) db: Db,
     pub(crate) feed: Feed,
     pub(crate) room: Room,
+    pub(crate) strangers: Strangers,
     /// Who writes without it leaves ends of chains that a server with a secret does not trust.
     pub(crate) seal: Option<Arc<SealKey>>,
 }
@@ -107,7 +109,8 @@ impl Store {
             return Err(fault);
         }
         let db = Db::Lite { read: sqlite::readers(path), write };
-        Ok(Self { db, feed: Feed::in_process(), seal: None, room: Room::default() })
+        let (room, strangers) = (Room::default(), Strangers::default());
+        Ok(Self { db, feed: Feed::in_process(), seal: None, room, strangers })
     }
 
     async fn connect_server(url: &str, replica: Option<&str>) -> Result<Self, Fault> {
@@ -115,7 +118,8 @@ impl Store {
         let (revision,): (i64,) =
             sqlx::query_as(NEWEST).fetch_one(&pools.background).await.map_err(Fault::from)?;
         let feed = Feed::listening(pools.background.clone(), crate::bind::unsigned(revision));
-        Ok(Self { db: Db::Pg(Box::new(pools)), feed, seal: None, room: Room::default() })
+        let (room, strangers) = (Room::default(), Strangers::default());
+        Ok(Self { db: Db::Pg(Box::new(pools)), feed, seal: None, room, strangers })
     }
 }
 

@@ -2,7 +2,7 @@
 //! It never retries, repairs or follows anything: what the server did is what the test sees.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 /// Longer than the server's own patience with a slow client, so that a test sees the server's and not ours.
@@ -55,6 +55,11 @@ impl Connection {
     /// Bytes as they are, right or wrong.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.socket.get_mut().write_all(bytes)
+    }
+
+    /// Says that nothing more will be sent.
+    pub fn end(&mut self) -> io::Result<()> {
+        self.socket.get_mut().shutdown(Shutdown::Write)
     }
 
     /// The next response; nothing when the server has closed in order.

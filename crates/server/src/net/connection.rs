@@ -1,6 +1,7 @@
 //! The life of one connection: requests are answered until the client leaves, loses our patience, or we drain.
 
 use std::convert::Infallible;
+use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{MissedTickBehavior, timeout};
 
 use super::aside::Aside;
 use super::gauges::Place;
@@ -27,6 +28,9 @@ const LOOK: Duration = Duration::from_millis(2500);
 const HEAD_LOOKS: u32 = 4;
 /// An idle client keeps its connection for thirty looks (75 s), longer than the 60 s that proxies keep theirs.
 const IDLE_LOOKS: u32 = 30;
+
+/// What is under way when a connection is to end may take so long.
+const LAST_WORDS: Duration = Duration::from_secs(10);
 
 /// Larger heads are nobody's: a root key has at most 512 characters.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -65,26 +69,40 @@ pub(super) async fn serve(
     let mut socket = Watched::new(socket, Arc::clone(&activity));
     let dismissed = pin!(dismissed(draining, &activity));
     let mut dismissed = Aside::new(dismissed);
-    {
+    let leaving = {
         let mut plain = pin!(plain::serve(&mut socket, &app, &activity));
         tokio::select! {
             biased;
-            end = plain.as_mut() => if end == End::Gone {
-                return;
+            end = plain.as_mut() => match end {
+                End::Gone => return,
+                End::NotPlain => false,
             },
             verdict = &mut dismissed => {
                 if verdict == Verdict::Cut {
                     app.gauges.time_out();
-                } else if !activity.is_between() {
-                    activity.leave();
-                    let _ = tokio::time::timeout(LOOK * HEAD_LOOKS, plain).await;
+                    return;
                 }
-                return;
+                if activity.is_between() {
+                    return;
+                }
+                activity.leave();
+                if !matches!(timeout(LAST_WORDS, plain).await, Ok(End::NotPlain)) {
+                    return;
+                }
+                true
             },
         }
+    };
+    // A connection speaks one version for all its life.
+    let mut protocol = if activity.answered() > 0 { protocol.http1_only() } else { protocol };
+    // In boxes, like all that is rare.
+    if leaving {
+        protocol.http1().keep_alive(false);
+        let rest = serve_any(protocol, socket, &app, &activity, pending());
+        let _ = Box::pin(timeout(LAST_WORDS, rest)).await;
+    } else {
+        Box::pin(serve_any(protocol, socket, &app, &activity, dismissed)).await;
     }
-    // In a box, like all that is rare.
-    Box::pin(serve_any(protocol, socket, &app, &activity, dismissed)).await;
 }
 
 /// Whatever else there is: HTTP/2, bodies in chunks or of a size, heads that must be looked at closely.
@@ -93,7 +111,7 @@ async fn serve_any(
     socket: Watched,
     app: &Arc<App>,
     activity: &Arc<Activity>,
-    dismissed: Aside<'_, impl Future<Output = Verdict>>,
+    dismissed: impl Future<Output = Verdict>,
 ) {
     let service = service_fn(|request: Request<Incoming>| {
         let (app, activity) = (Arc::clone(app), Arc::clone(activity));
@@ -113,7 +131,7 @@ async fn serve_any(
         },
     }
     connection.as_mut().graceful_shutdown();
-    let _ = tokio::time::timeout(LOOK * HEAD_LOOKS, connection).await;
+    let _ = timeout(LAST_WORDS, connection).await;
 }
 
 /// Waits until the connection is to end: we drain, or have lost our patience.
@@ -138,6 +156,8 @@ async fn dismissed(mut draining: watch::Receiver<bool>, activity: &Activity) -> 
 struct Patience {
     looks: u32,
     answered: u64,
+    /// At the last look part of a request was there.
+    arriving: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -155,8 +175,12 @@ impl Patience {
     fn look(&mut self, activity: &Activity) -> Verdict {
         let answered = activity.answered();
         if activity.is_answering() || answered != self.answered {
-            *self = Self { looks: 0, answered };
+            *self = Self { looks: 0, answered, arriving: false };
             return Verdict::Stay;
+        }
+        // The time of a client that was idle is not that of the request it has begun to send.
+        if activity.is_arriving() && !self.arriving && answered > 0 {
+            (self.looks, self.arriving) = (0, true);
         }
         self.looks += 1;
         // The first look comes at once, before anything could have moved.
@@ -199,6 +223,15 @@ mod tests {
         drop(activity.begin(http::Version::HTTP_11));
         assert_eq!(patience.look(&activity), Verdict::Stay);
         assert_eq!(looks_until(&Verdict::Leave, &activity, &mut patience), IDLE_LOOKS);
+    }
+
+    #[test]
+    fn a_request_that_begins_after_a_long_pause_has_as_long_as_any_other() {
+        let (activity, mut patience) = (Activity::default(), Patience::default());
+        drop(activity.begin(http::Version::HTTP_11));
+        assert!((0..20).all(|_| patience.look(&activity) == Verdict::Stay));
+        activity.arrive();
+        assert_eq!(looks_until(&Verdict::Cut, &activity, &mut patience), HEAD_LOOKS);
     }
 
     #[test]

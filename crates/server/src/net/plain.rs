@@ -23,7 +23,7 @@ const BYTES_MAX: usize = 16 << 10;
 const HEADERS_MAX: usize = 32;
 /// A request comes in so many pieces, at most: each means to look at its head once more.
 const PIECES_MAX: u32 = 4;
-/// So long the rest of a request is waited for. hyper waits longer, and says so in the end.
+/// So long each further piece is waited for. hyper waits longer, and says so in the end.
 const REST_PATIENCE: Duration = Duration::from_secs(1);
 /// Where the paths of all calls begin.
 const CALLS: &str = "/v2/";
@@ -58,6 +58,15 @@ struct Request {
     body: Range<usize>,
 }
 
+/// The headers that somebody will read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    /// Who calls, and under which key for its retries.
+    OfCalls,
+    /// What a proxy sends along is told in many.
+    All,
+}
+
 /// The second in words, as the `Date` header has it.
 #[derive(Debug)]
 struct Date {
@@ -89,18 +98,24 @@ pub(super) async fn serve(socket: &mut Watched, app: &Arc<App>, activity: &Activ
             };
             // Pinned where it is made: it has two kilobytes and more, and would be copied on its way.
             let answer = pin!(answer_whole(app, asked, body));
-            unless_gone(answer, socket, &mut ahead).await
+            // Who sent more behind it is there: nobody looks further, or a client could send faster than it is answered.
+            let all_is_read = arrived.len() > request.body.end;
+            if all_is_read {
+                Some(answer.await)
+            } else {
+                unless_gone(answer, socket, &mut ahead).await
+            }
         };
         let Some(mut reply) = reply else { return End::Gone };
         drop(answering);
         if activity.is_leaving() {
             reply.end();
         }
-        out.clear();
         reply.write(date.at(app.clock.now().0 / 1000), &mut out);
         if socket.write_all(&out).await.is_err() {
             return End::Gone;
         }
+        out.clear();
         if reply.is_last() {
             let _ = socket.shutdown().await;
             return End::Gone;
@@ -122,29 +137,33 @@ async fn next(
     arrived: &mut Vec<u8>,
     headers: &mut HeaderMap,
 ) -> Result<Request, End> {
-    for _ in 0..PIECES_MAX {
+    let mut pieces = 0;
+    loop {
         headers.clear();
         match look(arrived, headers) {
             Front::Whole(request) => return Ok(request),
             Front::NotPlain => return Err(End::NotPlain),
-            Front::Part => {}
+            Front::Part if pieces == PIECES_MAX => return Err(End::NotPlain),
+            Front::Part => pieces += 1,
         }
         arrived.reserve(ROOM);
-        let between = arrived.is_empty();
-        activity.set_between(between);
-        let read = if between {
-            socket.read_buf(arrived).await
+        let read = if arrived.is_empty() {
+            if activity.is_leaving() {
+                return Err(End::Gone);
+            }
+            activity.begin_pause();
+            let read = socket.read_buf(arrived).await;
+            activity.end_pause();
+            read
         } else {
             activity.arrive();
             let rest = tokio::time::timeout(REST_PATIENCE, socket.read_buf(arrived));
             Box::pin(rest).await.map_err(|_| End::NotPlain)?
         };
-        activity.set_between(false);
         if !matches!(read, Ok(1..)) {
             return Err(End::Gone);
         }
     }
-    Err(End::NotPlain)
 }
 
 /// Looks at what was read, without changing it. Of its headers those are kept that somebody reads.
@@ -166,9 +185,8 @@ fn look(bytes: &[u8], headers: &mut HeaderMap) -> Front {
     if head.version != Some(1) || !is_plain_path(path) {
         return Front::NotPlain;
     }
-    // Calls read two headers, and only what proxies send along is read whole.
-    let all = !path.starts_with(CALLS);
-    let Some(length) = length(head.headers, all, headers) else { return Front::NotPlain };
+    let kept = if path.starts_with(CALLS) { Kept::OfCalls } else { Kept::All };
+    let Some(length) = length(head.headers, kept, headers) else { return Front::NotPlain };
     let end = head_end.saturating_add(length);
     // Where others expect no body they may see a second request.
     if end > BYTES_MAX || (length > 0 && method == Method::GET) {
@@ -183,7 +201,7 @@ fn look(bytes: &[u8], headers: &mut HeaderMap) -> Front {
 
 /// The length of the body, 0 where none is declared; keeps what headers are read. `None` where one of them asks for more than
 /// an answer, or says something that others on the way may read differently.
-fn length(lines: &[httparse::Header<'_>], all: bool, headers: &mut HeaderMap) -> Option<usize> {
+fn length(lines: &[httparse::Header<'_>], kept: Kept, headers: &mut HeaderMap) -> Option<usize> {
     let mut length = None;
     for line in lines {
         let is = |name: &str| line.name.eq_ignore_ascii_case(name);
@@ -208,7 +226,7 @@ fn length(lines: &[httparse::Header<'_>], all: bool, headers: &mut HeaderMap) ->
             17 if is("transfer-encoding") => return None,
             13 if is("authorization") => AUTHORIZATION,
             15 if is("idempotency-key") => IDEMPOTENCY_KEY,
-            _ if !all => continue,
+            _ if kept == Kept::OfCalls => continue,
             _ => HeaderName::from_bytes(line.name.as_bytes()).ok()?,
         };
         headers.append(name, HeaderValue::from_bytes(line.value).ok()?);
@@ -223,7 +241,8 @@ fn is_plain_path(path: &str) -> bool {
     path.starts_with('/') && path.bytes().all(plain)
 }
 
-/// The answer, unless the client leaves before there is one. What it sends meanwhile comes after this request.
+/// The answer, unless the client leaves before there is one. Something may come from it meanwhile: that is kept for later, and
+/// then it is there for certain.
 async fn unless_gone(
     mut answer: Pin<&mut impl Future<Output = Reply>>,
     socket: &mut Watched,
@@ -233,11 +252,11 @@ async fn unless_gone(
         if let Poll::Ready(reply) = answer.as_mut().poll(context) {
             return Poll::Ready(Some(reply));
         }
-        let mut room = [0; ROOM];
-        while ahead.len() < BYTES_MAX {
+        if ahead.is_empty() {
+            let mut room = [0; ROOM];
             let mut read = ReadBuf::new(&mut room);
             match Pin::new(&mut *socket).poll_read(context, &mut read) {
-                Poll::Pending => break,
+                Poll::Pending => {}
                 Poll::Ready(Ok(())) if !read.filled().is_empty() => ahead.extend(read.filled()),
                 Poll::Ready(_) => return Poll::Ready(None),
             }

@@ -61,8 +61,14 @@ impl Activity {
         self.arriving.load(Ordering::Relaxed) && !self.multiplexed.load(Ordering::Relaxed)
     }
 
-    pub(super) fn set_between(&self, between: bool) {
-        self.between.store(between, Ordering::Relaxed);
+    /// From here on nothing is under way…
+    pub(super) fn begin_pause(&self) {
+        self.between.store(true, Ordering::Relaxed);
+    }
+
+    /// …until here.
+    pub(super) fn end_pause(&self) {
+        self.between.store(false, Ordering::Relaxed);
     }
 
     pub(super) fn is_between(&self) -> bool {
@@ -114,6 +120,9 @@ impl AsyncRead for Watched {
             let most = self.early.len().min(buffer.remaining());
             buffer.put_slice(&self.early[..most]);
             self.early.drain(..most);
+            if self.early.is_empty() {
+                self.early = Vec::new();
+            }
             self.activity.arrive();
             return Poll::Ready(Ok(()));
         }

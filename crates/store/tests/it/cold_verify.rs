@@ -13,6 +13,7 @@ on_both! {
     a_key_comes_with_everything_its_verdict_depends_on,
     a_plain_key_comes_without_anything,
     an_unknown_key_is_not_there,
+    a_key_is_found_as_ever_among_many_that_are_not_there,
     a_deleted_key_and_a_key_of_a_deleted_project_are_not_there,
     a_revoked_key_is_found_as_revoked_and_keeps_its_first_moment,
     every_algorithm_of_a_limit_comes_back_as_it_was_set,
@@ -208,4 +209,23 @@ async fn the_keys_used_last_come_newest_first_and_whole(fresh: Fresh) {
     assert_eq!(two.len(), 2);
     let (rest, _) = fresh.store.most_recently_used(last.as_ref(), 10).await.unwrap();
     assert_eq!(two.len() + rest.len(), used.len(), "a page goes on where the last one ended");
+}
+
+async fn a_key_is_found_as_ever_among_many_that_are_not_there(fresh: Fresh) {
+    let (key_id, hash) = fresh.key(KeyTerms::default()).await;
+    let stranger = |n: u8| {
+        let hash = KeyHash([0x80 | n; 32]);
+        fresh.store.key(KeyHashes { ours: hash, imported: hash })
+    };
+    let own = || fresh.store.key(KeyHashes { ours: hash, imported: hash });
+    for n in 1..40 {
+        assert!(stranger(n).await.unwrap().is_none());
+    }
+    assert_eq!(own().await.unwrap().map(|key| key.id.to_string()), Some(key_id.clone()));
+    // One that is deleted among strangers is not there either.
+    for n in 40..80 {
+        assert!(stranger(n).await.unwrap().is_none());
+    }
+    fresh.store.delete_key(fresh.by(), &key_id, Deletion::Permanent).await.unwrap();
+    assert!(own().await.unwrap().is_none());
 }

@@ -1,4 +1,4 @@
-//! A request is answered alike whichever way it comes in: counted or in chunks, in one piece or in many, over HTTP/1.1 or 2.
+//! A request is answered alike whichever way it comes in: counted or in chunks, in one piece or in many, alone or in a row.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::world::{World, ask};
 
 type Headers = Vec<(&'static str, String)>;
 
-/// Requests of every kind of answer: one that is admitted, refused, bad, unauthorized, unknown; a proxy's; a probe's.
+/// Requests of every kind of answer: one that is admitted, refused, bad, unauthorized, unknown, or by a wrong method; a proxy's.
 fn kinds(world: &World) -> Vec<(&'static str, String, Headers)> {
     let bearer = || vec![("authorization", format!("Bearer {}", world.server.root_key()))];
     let twice = |name| [bearer(), vec![("idempotency-key", name)]].concat();
@@ -156,5 +156,32 @@ fn who_says_that_this_is_the_last_request_is_answered_and_closed_on() {
     let mut connection = Connection::open(world.server.url()).unwrap();
     connection.send(request.as_bytes()).unwrap();
     assert_eq!(connection.receive().unwrap().expect("an answer").status, 200);
-    assert!(!matches!(connection.receive(), Ok(Some(_))));
+    assert!(connection.receive().expect("closed in order").is_none());
+}
+
+/// Changes are answered from another task, so that each of these waits for a moment and more can come meanwhile.
+#[test]
+fn who_sends_faster_than_it_is_answered_waits_and_is_answered_in_order() {
+    const REQUESTS: usize = 2_000;
+    let world = World::new();
+    let one = "POST /v2/apis.createApi HTTP/1.1\r\nhost: test\r\ncontent-length: 0\r\n\r\n";
+    let last = "GET /livez HTTP/1.1\r\nhost: test\r\n\r\n";
+    let mut connection = Connection::open(world.server.url()).unwrap();
+    connection.send((one.repeat(REQUESTS) + last).as_bytes()).unwrap();
+    for _ in 0..REQUESTS {
+        assert_eq!(connection.receive().unwrap().expect("an answer").status, 400);
+    }
+    assert_eq!(connection.receive().unwrap().expect("an answer").status, 200);
+}
+
+#[test]
+fn who_has_sent_everything_and_says_so_is_answered_all_the_same() {
+    let world = World::new();
+    let change = "POST /v2/apis.createApi HTTP/1.1\r\nhost: test\r\ncontent-length: 0\r\n\r\n";
+    let probe = "GET /livez HTTP/1.1\r\nhost: test\r\n\r\n";
+    let mut connection = Connection::open(world.server.url()).unwrap();
+    connection.send([change, probe].concat().as_bytes()).unwrap();
+    connection.end().unwrap();
+    let statuses = [400, 200].map(|_| connection.receive().unwrap().map(|answer| answer.status));
+    assert_eq!(statuses, [Some(400), Some(200)]);
 }

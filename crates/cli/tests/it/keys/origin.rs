@@ -3,6 +3,7 @@
 use std::sync::Barrier;
 
 use serde_json::json;
+use tollkeeper_core::key_text;
 use tollkeeper_testkit::Postgres;
 
 use super::fleet::Fleet;
@@ -84,6 +85,32 @@ fn a_thousand_first_requests_at_once_cost_one_query() {
         });
     });
     assert_one_lookup(&counted);
+}
+
+/// Well spelled, and nobody's.
+fn stranger(n: u8) -> String {
+    key_text(None, &[n; 20])
+}
+
+#[test]
+fn among_many_unknown_keys_the_database_only_looks_whether_one_is_there() {
+    let fleet = Fleet::counting();
+    let mut client = fleet.client();
+    let api = api(&mut client);
+    let key = create(&mut client, &api, json!({}));
+    let counted = fleet.counted(|| {
+        (1..=40).for_each(|n| assert_eq!(code(&mut client, &stranger(n)), "NOT_FOUND"));
+        assert_eq!(code(&mut client, &key.text), "VALID");
+    });
+    let times = |begin: &str| {
+        let line = counted
+            .iter()
+            .find_map(|line| line.split_once('|').filter(|(_, it)| it.starts_with(begin)));
+        line.map_or(0, |(times, _)| times.parse::<u64>().unwrap())
+    };
+    // The first that were not there, and the one that was.
+    assert_eq!(times("WITH chosen AS (SELECT id FROM keys"), 16 + 1, "{counted:#?}");
+    assert_eq!(times("SELECT COUNT(*) FROM keys"), 24 + 1, "{counted:#?}");
 }
 
 #[test]

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_asks_for_short_turns_keeps_its_priority_and_leaves_neither_to_others() {
+    fn a_thread_asks_for_short_turns_for_itself_alone_and_keeps_its_priority() {
         on_its_own(|| {
             let usual = turn_ns();
             rustix::process::setpriority_process(None, 5).unwrap();

@@ -35,27 +35,40 @@ impl State {
     /// A state of another algorithm than the limit's counts as fresh; a cell's key holds
     /// its algorithm, so the two only differ when a stored state was tampered with.
     #[must_use]
-    pub fn spend(self, limit: &Limit, cost: Cost, now: Millis) -> (Outcome, Self) {
+    pub fn spend(mut self, limit: &Limit, cost: Cost, now: Millis) -> (Outcome, Self) {
+        let outcome = self.step(limit, cost, now);
+        (outcome, self)
+    }
+
+    /// The same where the state is: a table of many does not move each out and back.
+    #[inline]
+    pub fn step(&mut self, limit: &Limit, cost: Cost, now: Millis) -> Outcome {
         let quota = limit.quota;
         match (self, limit.algorithm) {
             (Self::Fixed(state), Algorithm::FixedWindow(window)) => {
                 let (outcome, next) = state.spend(quota, window, cost, now);
-                (outcome, Self::Fixed(next))
+                *state = next;
+                outcome
             }
             (Self::Sliding(state), Algorithm::SlidingWindow(width)) => {
                 let (outcome, next) = state.spend(quota, width, cost, now);
-                (outcome, Self::Sliding(next))
+                *state = next;
+                outcome
             }
             (Self::Bucket(state), Algorithm::TokenBucket { width, capacity }) => {
                 let (outcome, next) = state.spend(Limit::refill(quota, width, capacity), cost, now);
-                (outcome, Self::Bucket(next))
-            }
-            (Self::Log(mut state), Algorithm::SlidingLog(width)) => {
-                let (outcome, next) = std::mem::take(&mut *state).spend(quota, width, cost, now);
                 *state = next;
-                (outcome, Self::Log(state))
+                outcome
             }
-            _ => Self::fresh(limit).spend(limit, cost, now),
+            (Self::Log(state), Algorithm::SlidingLog(width)) => {
+                let (outcome, next) = std::mem::take(&mut **state).spend(quota, width, cost, now);
+                **state = next;
+                outcome
+            }
+            (other, _) => {
+                *other = Self::fresh(limit);
+                other.step(limit, cost, now)
+            }
         }
     }
 

@@ -50,6 +50,9 @@ impl TokenBucket {
     pub(crate) fn refilled(self, refill: Refill, now: Millis) -> Self {
         // Zero when the clock went back: nothing is refilled twice.
         let elapsed = now.since(self.at);
+        if elapsed == 0 {
+            return self;
+        }
         let gained = u128::from(elapsed) * u128::from(refill.tokens);
         let left = self.deficit(refill).saturating_sub(gained);
         let (missing, fraction) = divide(left, refill.per_ms);

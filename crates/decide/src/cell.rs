@@ -140,9 +140,19 @@ impl Cell {
 
     /// Takes the state after a step.
     pub(crate) fn keep(&mut self, state: State, limit: &Limit, outcome: &Outcome) {
-        self.idle_at_s = seconds(state.idle_at(limit));
-        self.fill = outcome.fill();
         self.state = state;
+        self.note(limit, outcome);
+    }
+
+    /// Notes what the janitor and an eviction look at, after a step that spent.
+    #[inline]
+    pub(crate) fn note(&mut self, limit: &Limit, outcome: &Outcome) {
+        self.idle_at_s = seconds(match limit.algorithm {
+            // As good as fresh when it is whole again, which has just been divided out.
+            Algorithm::TokenBucket { .. } => outcome.reset,
+            _ => self.state.idle_at(limit),
+        });
+        self.fill = outcome.fill();
     }
 
     pub(crate) fn is_idle(&self, now: Millis) -> bool {

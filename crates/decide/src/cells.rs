@@ -1,13 +1,16 @@
 //! The cell table of one node: bounded, sharded, and all or nothing over many cells.
 //! Synchronous. It never waits for storage; what must come from there is handed in.
 
+use std::sync::Arc;
+
 use crossbeam_utils::CachePadded;
 use tollkeeper_core::{Cost, Limit, Millis, Outcome, State};
 
 use crate::on_shelf::OnShelf;
 use crate::ports::{ParkedCell, Which};
 use crate::shard::{Shard, Touch};
-use crate::sync::{AtomicU64, Mutex, Ordering, lock};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
+use crate::whereabouts::Whereabouts;
 use crate::{CellKey, Change};
 
 mod bundle;
@@ -38,6 +41,8 @@ const TOLD_AT_ONCE: usize = 1_000;
 #[derive(Debug)]
 pub struct Cells {
     shards: Box<[CachePadded<Mutex<Shard>>]>,
+    /// Of each shard's cells.
+    whereabouts: Box<[Arc<Whereabouts>]>,
     on_shelf: OnShelf,
     parked_per_shard: usize,
     counters: Counters,
@@ -90,8 +95,10 @@ impl Cells {
     }
 
     fn with_shards(shards: usize, room: usize) -> Self {
+        let all: Vec<_> = (0..shards).map(|_| Shard::new(room)).collect();
         Self {
-            shards: (0..shards).map(|_| CachePadded::new(Mutex::new(Shard::new(room)))).collect(),
+            whereabouts: all.iter().map(Shard::whereabouts).collect(),
+            shards: all.into_iter().map(|shard| CachePadded::new(Mutex::new(shard))).collect(),
             on_shelf: OnShelf::for_cells(shards * room),
             parked_per_shard: (PARKED_MAX / shards).max(PARKED_PER_SHARD_MIN),
             counters: Counters::default(),
@@ -100,7 +107,7 @@ impl Cells {
 
     /// Spends one cost from one cell.
     pub fn spend(&self, ask: &CellAsk, returned: Vec<Returned>, now: Millis) -> Outcome {
-        let mut shard = lock(&self.shards[self.shard_of(ask.key)]);
+        let mut shard = self.hold_for(ask.key);
         let touch = ask.touch(now);
         match shard.spend(&touch) {
             Some(outcome) => outcome,
@@ -165,6 +172,14 @@ impl Cells {
             lost: self.counters.lost.load(Ordering::Relaxed),
             swept: self.counters.swept.load(Ordering::Relaxed),
         }
+    }
+
+    /// Locks the shard of a cell that is about to be looked at.
+    #[inline]
+    fn hold_for(&self, key: CellKey) -> MutexGuard<'_, Shard> {
+        let at = self.shard_of(key);
+        self.whereabouts[at].fetch(key);
+        lock(&self.shards[at])
     }
 
     #[allow(

@@ -33,6 +33,7 @@ mod swr;
 mod sync;
 mod verify;
 mod warm;
+mod whereabouts;
 
 pub use ask::{LimitAsk, LimitCheck, Limited, LimitedOne, Missing};
 pub use budget::Loads;

@@ -1,13 +1,16 @@
 //! One shard of the cell table: a part of all cells behind one lock.
 //! Bounded: a full shard parks the cell that is furthest from its limit, and never forgets one that still matters.
 
-use tollkeeper_core::{Cost, FixedWindow, Limit, Millis, Outcome, State};
+use std::sync::Arc;
+
+use tollkeeper_core::{Cost, Limit, Millis, Outcome, State};
 
 use crate::cell::Cell;
 use crate::parking::Parking;
 use crate::ports::{ParkedCell, Which};
 use crate::resets::Resets;
 use crate::slots::Slots;
+use crate::whereabouts::Whereabouts;
 use crate::{CellKey, Change};
 
 /// How many cells an eviction looks at. Of 16 random cells the emptiest is in the emptiest
@@ -68,19 +71,19 @@ impl Shard {
         }
     }
 
+    pub(crate) fn whereabouts(&self) -> Arc<Whereabouts> {
+        self.cells.whereabouts()
+    }
+
     /// Spends from a cell that is here; `None` when it is not.
     #[inline]
     pub(crate) fn spend(&mut self, touch: &Touch<'_>) -> Option<Outcome> {
         let slot = self.cells.place(touch.key)?;
         let cell = self.cells.at_mut(slot)?;
-        let old = std::mem::replace(&mut cell.state, State::Fixed(FixedWindow::default()));
-        let (outcome, next) = old.spend(touch.limit, touch.cost, touch.now);
-        let changed = outcome.admitted() && touch.cost != Cost::PEEK;
-        if changed {
-            cell.keep(next, touch.limit, &outcome);
+        let outcome = cell.state.step(touch.limit, touch.cost, touch.now);
+        if outcome.admitted() && touch.cost != Cost::PEEK {
+            cell.note(touch.limit, &outcome);
             self.cells.mark(slot);
-        } else {
-            cell.state = next;
         }
         Some(outcome)
     }

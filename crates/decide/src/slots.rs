@@ -2,8 +2,11 @@
 //! waited for one cache line, or for neighbours of it. Open addressing with linear probing.
 //! It grows by doubling, but never beyond what it was told it will hold.
 
+use std::sync::Arc;
+
 use crate::CellKey;
 use crate::cell::Cell;
+use crate::whereabouts::{Whereabouts, home};
 
 /// Fewer would only be outgrown at once.
 const SLOTS_MIN: usize = 16;
@@ -23,13 +26,20 @@ pub(crate) struct Slots {
     len: usize,
     /// The most cells there will be.
     room: usize,
+    whereabouts: Arc<Whereabouts>,
 }
 
 // === impl Slots ===
 
 impl Slots {
     pub(crate) fn for_cells(room: usize) -> Self {
-        Self { cells: Vec::new(), marks: Vec::new(), len: 0, room }
+        let (cells, marks, whereabouts) = Default::default();
+        Self { cells, marks, len: 0, room, whereabouts }
+    }
+
+    /// Where the cells are, now and whenever there are more or fewer of them.
+    pub(crate) fn whereabouts(&self) -> Arc<Whereabouts> {
+        Arc::clone(&self.whereabouts)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -196,6 +206,7 @@ impl Slots {
         let empty = std::iter::repeat_with(|| None).take(slots).collect();
         let old = std::mem::replace(&mut self.cells, empty);
         let old_marks = std::mem::replace(&mut self.marks, vec![0; slots.div_ceil(BLOCK)]);
+        self.whereabouts.tell(&self.cells, &self.marks);
         for (slot, cell) in old.into_iter().enumerate() {
             let Some(cell) = cell else { continue };
             let at = self.put(cell);
@@ -204,13 +215,6 @@ impl Slots {
             }
         }
     }
-}
-
-/// A share of the table like the key's share of all keys: any number of slots will do.
-#[allow(clippy::cast_possible_truncation, reason = "the product's high half is below `slots`")]
-#[inline]
-fn home(key: CellKey, slots: usize) -> usize {
-    ((u128::from(key.exact) * slots as u128) >> 64) as usize
 }
 
 /// Four fifths, and always an empty one.
@@ -356,6 +360,27 @@ mod tests {
             }
             assert!(slots.slots() <= slots_for(room).max(SLOTS_MIN), "{room}");
         }
+    }
+
+    #[test]
+    fn the_whereabouts_are_told_whenever_the_slots_move() {
+        let mut slots = Slots::for_cells(1_000);
+        let whereabouts = slots.whereabouts();
+        let mut seen = std::collections::HashSet::new();
+        let mut assert_told = |slots: &Slots| {
+            let (cells, marks) = (slots.cells.as_ptr().addr(), slots.marks.as_ptr().addr());
+            assert_eq!(whereabouts.told(), (slots.slots(), cells, marks));
+            seen.insert(slots.slots());
+        };
+        for n in 0..1_000 {
+            let key = CellKey { subject: n, exact: n.wrapping_mul(0x9e37_79b9_7f4a_7c15) };
+            slots.insert(cell(key, 0));
+            assert_told(&slots);
+        }
+        slots.remove_if(|cell| cell.key.subject > 10, drop);
+        slots.shrink();
+        assert_told(&slots);
+        assert!(seen.len() > 5, "{seen:?}");
     }
 
     #[test]

@@ -40,8 +40,12 @@ impl Cells {
             return self.spend_one_if(ask, returned, now, condition);
         }
         // Locks are taken in ascending order, everywhere: two bundles can wait for each other, never in a circle.
-        let mut order: SmallVec<[usize; 8]> =
-            asks.iter().map(|ask| self.shard_of(ask.key)).collect();
+        let fetched = |ask: &CellAsk| {
+            let at = self.shard_of(ask.key);
+            self.whereabouts[at].fetch(ask.key);
+            at
+        };
+        let mut order: SmallVec<[usize; 8]> = asks.iter().map(fetched).collect();
         order.sort_unstable();
         order.dedup();
         let mut held: SmallVec<[_; 8]> = order.iter().map(|at| lock(&self.shards[*at])).collect();
@@ -87,7 +91,7 @@ impl Cells {
         now: Millis,
         condition: impl FnOnce() -> bool,
     ) -> Settled {
-        let mut shard = lock(&self.shards[self.shard_of(ask.key)]);
+        let mut shard = self.hold_for(ask.key);
         if !returned.is_empty() {
             self.bring_back(&mut shard, ask.key, returned, now);
         }

@@ -1,0 +1,87 @@
+//! Where the cells of a shard are, told without its lock. Whoever wants a cell has it fetched into this core's cache while it
+//! takes the lock: both come from far away where another core had them last, and so they come at once.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crossbeam_utils::CachePadded;
+
+use crate::CellKey;
+use crate::cell::Cell;
+
+/// Only a hint: it may be of slots that were given back meanwhile. Its own line, which nobody writes while cells come and go.
+#[derive(Debug, Default)]
+pub(crate) struct Whereabouts(CachePadded<Area>);
+
+#[derive(Debug, Default)]
+struct Area {
+    slots: AtomicUsize,
+    /// Of the first cell.
+    cells: AtomicUsize,
+    /// Of the first mark, one bit for each cell.
+    marks: AtomicUsize,
+}
+
+// === impl Whereabouts ===
+
+impl Whereabouts {
+    /// They are here from now on.
+    pub(crate) fn tell(&self, cells: &[Option<Cell>], marks: &[u64]) {
+        self.0.slots.store(cells.len(), Ordering::Relaxed);
+        self.0.cells.store(cells.as_ptr().addr(), Ordering::Relaxed);
+        self.0.marks.store(marks.as_ptr().addr(), Ordering::Relaxed);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn told(&self) -> (usize, usize, usize) {
+        let Area { slots, cells, marks } = &*self.0;
+        let [slots, cells, marks] = [slots, cells, marks].map(|it| it.load(Ordering::Relaxed));
+        (slots, cells, marks)
+    }
+
+    /// Has the lines fetched where this key asks for its cell and its mark. Waits for nothing.
+    #[inline]
+    pub(crate) fn fetch(&self, key: CellKey) {
+        let slot = home(key, self.0.slots.load(Ordering::Relaxed));
+        fetch_line(self.0.cells.load(Ordering::Relaxed) + slot * size_of::<Option<Cell>>());
+        fetch_line(self.0.marks.load(Ordering::Relaxed) + slot / 8);
+    }
+}
+
+/// A share of the table like the key's share of all keys: any number of slots will do.
+#[allow(clippy::cast_possible_truncation, reason = "the product's high half is below `slots`")]
+#[inline]
+pub(crate) fn home(key: CellKey, slots: usize) -> usize {
+    ((u128::from(key.exact) * slots as u128) >> 64) as usize
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[allow(unsafe_code, reason = "the standard library has no safe word for it yet")]
+#[inline]
+fn fetch_line(address: usize) {
+    use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+
+    // SAFETY: a prefetch reads nothing that the program could see and never faults, whatever is at the address.
+    unsafe { _mm_prefetch::<_MM_HINT_ET0>(std::ptr::without_provenance(address)) };
+}
+
+/// Elsewhere the cell is fetched when it is looked at.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+fn fetch_line(_: usize) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_asks_for_its_share_of_the_slots_and_for_none_where_there_are_none() {
+        let key = |exact| CellKey { subject: 0, exact };
+        assert_eq!([0, u64::MAX / 2 + 1, u64::MAX].map(|exact| home(key(exact), 10)), [0, 5, 9]);
+        assert_eq!(home(key(u64::MAX), 0), 0);
+    }
+
+    #[test]
+    fn a_line_is_fetched_from_nowhere_without_harm() {
+        Whereabouts::default().fetch(CellKey { subject: 0, exact: u64::MAX });
+        fetch_line(usize::MAX);
+    }
+}

@@ -76,7 +76,7 @@ async fn nothing_of_another_tenant_can_be_changed(fresh: Fresh) {
         terms: KeyTerms { roles: texts(&["r"]), ..KeyTerms::default() },
         ..new_key.clone()
     };
-    let imported = ImportedKey { hash: fresh.fresh_hash(), terms: KeyTerms::default() };
+    let imported = ImportedKey { id: None, hash: fresh.fresh_hash(), terms: KeyTerms::default() };
     let reroll = crate::reroll(secret(fresh.fresh_hash()), NOW);
     let off = KeyPatch { enabled: Some(false), ..KeyPatch::default() };
     let notes = fresh.count("SELECT COUNT(*) FROM admin_audit").await;

@@ -277,7 +277,7 @@ fn a_restored_copy_of_a_database_takes_nothing_from_the_first_one_over_the_same_
     let key = create(&mut client, &api, json!({}));
     assert!(server.terminate().expect("it ends").success());
     let copy = postgres.copy(&first).expect("a copy");
-    nodes.extend([&first, &copy].map(|database| node(database, &redis.url())));
+    nodes.extend([&first, &copy].map(|database| node(database, &redis.url(), &[])));
     let fleet = Fleet { postgres, database, redis, nodes };
     let mut clients = fleet.clients();
     // The same key and the same secret; revoked in one of them, at a revision that the other has passed.

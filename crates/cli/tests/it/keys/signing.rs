@@ -14,7 +14,7 @@ use super::{Made, api, create, get, text_of, verify, with};
 use crate::fleet::PATIENT;
 use crate::program::Program;
 use crate::time::{eventually, now};
-use crate::world::{Client, World};
+use crate::world::{Client, World, side_by_side};
 
 const SECRET: &str = "canary signing secret 0123456789";
 const OTHER: &str = "another signing secret 987654321";
@@ -146,12 +146,12 @@ fn a_secret_is_shown_only_as_being_there_and_goes_with_null() {
     let world = World::new();
     let mut client = world.client();
     let key = signing_key(&mut client, json!({}));
-    let listed = |client: &mut Client| {
-        let project = client.data("keys.whoami", &json!({"key": key.text}));
-        assert_eq!(project["keyId"], key.id);
-        project
-    };
-    for shown in [get(&mut client, &key.id), listed(&mut client)] {
+    let api = api(&mut client);
+    let second = create(&mut client, &api, json!({"signing": SECRET}));
+    let whoami = client.data("keys.whoami", &json!({"key": key.text}));
+    let listed = client.data("apis.listKeys", &json!({"apiId": api}))[0].take();
+    assert_eq!((&whoami["keyId"], &listed["keyId"]), (&json!(key.id), &json!(second.id)));
+    for shown in [get(&mut client, &key.id), whoami, listed] {
         assert_eq!(shown["signing"], true, "{shown}");
         assert!(!shown.to_string().contains(SECRET));
     }
@@ -211,7 +211,7 @@ fn the_gate_asks_for_a_signature_and_explains_which_fault_it_has() {
     // A look uses nothing up.
     assert_eq!(explained(&mut client, signed(SECRET, at)).0, "VALID");
     let data = client.data("gate.check", &about(signed(SECRET, at)));
-    assert_eq!((&data["allowed"], data.get("limits")), (&json!(true), None), "{data}");
+    assert_eq!((&data["allowed"], &data["limits"]), (&json!(true), &json!([])), "{data}");
     let (code, reason) = explained(&mut client, signed(SECRET, at));
     assert!(code == "FORBIDDEN" && reason.contains("used before"), "{code} {reason}");
     let data = client.data("gate.check", &about(signed(SECRET, at)));
@@ -272,6 +272,15 @@ fn a_signature_counts_once_in_the_whole_fleet_and_a_secret_goes_everywhere_withi
         let codes = [0, 1, 0, 1].map(|node| code(&mut clients[node], &key, asked.clone()));
         assert_eq!(codes, ["VALID", "FORBIDDEN", "FORBIDDEN", "FORBIDDEN"], "round {round}");
     }
+    for round in 0..10_u64 {
+        let asked = signed(SECRET, unix_ms() + 1_000 + round);
+        let codes = side_by_side(6, |at| {
+            let mut client = fleet.clients().remove(at % 2);
+            code(&mut client, &key, asked.clone())
+        });
+        let passed = codes.iter().filter(|code| *code == "VALID").count();
+        assert_eq!(passed, 1, "round {round}: {codes:?}");
+    }
     // Of all that Redis holds, nothing shows the secret.
     let names = fleet.redis.ask(&["KEYS", "*"]);
     assert!(names.lines().count() > 1, "{names}");
@@ -290,6 +299,36 @@ fn a_signature_counts_once_in_the_whole_fleet_and_a_secret_goes_everywhere_withi
     });
     // The bound is a second; a loaded machine gets as much again.
     assert!(cleared.elapsed() < Duration::from_secs(2), "{:?}", cleared.elapsed());
+}
+
+#[test]
+fn a_used_signature_is_remembered_over_a_restart() {
+    let mut world = World::new();
+    let mut client = world.client();
+    let key = signing_key(&mut client, json!({}));
+    let used = signed(SECRET, unix_ms());
+    assert_eq!(code(&mut client, &key, used.clone()), "VALID");
+    world.restart();
+    let mut client = world.client();
+    assert_eq!(code(&mut client, &key, used), "FORBIDDEN");
+    assert_eq!(code(&mut client, &key, signed(SECRET, unix_ms())), "VALID");
+}
+
+#[test]
+fn without_redis_a_node_still_takes_new_signatures_and_each_of_them_once() {
+    let mut fleet = Fleet::with(1, &[PATIENT]);
+    let mut client = fleet.clients().remove(0);
+    let key = signing_key(&mut client, json!({}));
+    assert_eq!(code(&mut client, &key, signed(SECRET, unix_ms())), "VALID");
+    fleet.redis.stop();
+    let mut taken = json!(null);
+    eventually("a new one is taken", || {
+        taken = signed(SECRET, unix_ms());
+        code(&mut client, &key, taken.clone()) == "VALID"
+    });
+    for _ in 0..3 {
+        assert_ne!(code(&mut client, &key, taken.clone()), "VALID");
+    }
 }
 
 fn hexadecimal(text: &str) -> String {

@@ -28,7 +28,9 @@ pub struct Reroll {
 
 /// Opens a signing secret of the old key, and seals it for the new one; `None` where it cannot be opened.
 #[derive(Clone)]
-pub struct Reseal(Arc<dyn Fn(&SealedSecret) -> Option<SealedSecret> + Send + Sync>);
+pub struct Reseal(Arc<Resealing>);
+
+type Resealing = dyn Fn(&SealedSecret) -> Option<SealedSecret> + Send + Sync;
 
 // === impl Store ===
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tollkeeper_wire::{
-    CheckRequest, CreateKeyRequest, FieldError, UpdateKeyRequest, VerifyKeyRequest, parse,
+    CheckRequest, CreateKeyRequest, FieldError, KeyText, UpdateKeyRequest, VerifyKeyRequest, parse,
 };
 
 const DIGEST: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
@@ -34,10 +34,7 @@ fn a_signing_secret_is_16_to_512_printable_characters_and_a_bad_one_is_not_quote
 fn an_update_takes_a_secret_or_null_and_prints_none() {
     let body = r#"{"keyId":"key_1","signing":"a secret of 16 characters"}"#;
     let update: UpdateKeyRequest<'_> = parse(body.as_bytes()).expect("good");
-    assert_eq!(
-        update.signing.value().map(|secret| secret.reveal()),
-        Some("a secret of 16 characters")
-    );
+    assert_eq!(update.signing.value().map(KeyText::reveal), Some("a secret of 16 characters"));
     assert!(!format!("{update:?}").contains("a secret"));
     let body = r#"{"keyId":"key_1","signing":null}"#;
     let update: UpdateKeyRequest<'_> = parse(body.as_bytes()).expect("good");

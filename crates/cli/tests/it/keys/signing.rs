@@ -18,6 +18,8 @@ use crate::world::{Client, World, side_by_side};
 
 const SECRET: &str = "canary signing secret 0123456789";
 const OTHER: &str = "another signing secret 987654321";
+/// SHA-256 of `hello`.
+const HELLO: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
 const FIVE_MINUTES_MS: u64 = 300_000;
 
 #[allow(clippy::disallowed_methods, reason = "a client signs by its own clock")]
@@ -29,7 +31,7 @@ fn unix_ms() -> u64 {
 fn value(secret: &str, text: &str) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any length");
     mac.update(text.as_bytes());
-    mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal(&mac.finalize().into_bytes())
 }
 
 /// A signature over a request without a body.
@@ -175,8 +177,6 @@ fn a_rerolled_and_an_imported_key_want_signatures_too() {
     assert_eq!(code(&mut client, &new, json!({})), "FORBIDDEN");
     assert_eq!(code(&mut client, &new, signed(SECRET, unix_ms())), "VALID");
 
-    /// SHA-256 of `hello`.
-    const HELLO: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
     let api = api(&mut client);
     let keys = json!([{"hash": HELLO, "signing": SECRET}]);
     let migrated =
@@ -290,7 +290,10 @@ fn a_signature_counts_once_in_the_whole_fleet_and_a_secret_goes_everywhere_withi
         }
     }
     let dump = fleet.dump();
-    assert!(!dump.contains(SECRET) && !dump.contains(&hexadecimal(SECRET)), "in the database");
+    assert!(
+        !dump.contains(SECRET) && !dump.contains(&hexadecimal(SECRET.as_bytes())),
+        "in the database"
+    );
 
     clients[0].data("keys.updateKey", &json!({"keyId": key.id, "signing": null}));
     let cleared = now();
@@ -331,8 +334,9 @@ fn without_redis_a_node_still_takes_new_signatures_and_each_of_them_once() {
     }
 }
 
-fn hexadecimal(text: &str) -> String {
-    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+fn hexadecimal(bytes: &[u8]) -> String {
+    let digits: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    digits.concat()
 }
 
 #[test]

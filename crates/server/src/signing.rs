@@ -25,7 +25,15 @@ pub fn seal(keyring: &Keyring, key_id: &str, secret: &str) -> Result<SealedSecre
 /// For a key that takes the place of another.
 pub fn reseal(keyring: Arc<Keyring>, from: &str, to: &str) -> Reseal {
     let (from, to) = (from.to_owned(), to.to_owned());
-    Reseal::new(move |secret| sealed(&keyring, &to, &opened(&keyring, &from, secret)?))
+    Reseal::new(move |secret| resealed(&keyring, (&from, &to), secret))
+}
+
+fn resealed(
+    keyring: &Keyring,
+    (from, to): (&str, &str),
+    secret: &SealedSecret,
+) -> Option<SealedSecret> {
+    sealed(keyring, to, &opened(keyring, from, secret)?)
 }
 
 fn sealed(keyring: &Keyring, key_id: &str, secret: &[u8]) -> Option<SealedSecret> {
@@ -199,6 +207,9 @@ mod tests {
         let bare = Spelled { body_sha256: None, ..spelled(BARE) };
         let request = SignedRequest::new(&keyring, bare, None, None).unwrap();
         assert!(request.fits("key_1", &secret) && !request.fits("key_2", &secret));
+        let anew = resealed(&keyring, ("key_1", "key_2"), &secret).unwrap();
+        assert!(request.fits("key_2", &anew) && !request.fits("key_1", &anew));
+        assert_eq!(resealed(&keyring, ("key_2", "key_3"), &secret), None);
     }
 
     #[test]

@@ -128,7 +128,7 @@ impl From<Verdict> for Code {
         match verdict {
             Verdict::Valid => Self::Valid,
             Verdict::NotFound => Self::NotFound,
-            Verdict::Forbidden => Self::Forbidden,
+            Verdict::Forbidden | Verdict::Unsigned(_) => Self::Forbidden,
             Verdict::InsufficientPermissions => Self::InsufficientPermissions,
             Verdict::UsageExceeded => Self::UsageExceeded,
             Verdict::RateLimited => Self::RateLimited,

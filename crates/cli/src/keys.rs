@@ -7,6 +7,7 @@ mod list;
 pub(crate) mod reroll;
 mod revoke;
 mod shown;
+mod signing;
 mod update;
 mod verify;
 

@@ -3,7 +3,8 @@
 
 use std::net::IpAddr;
 
-use crate::{HostPattern, KeyRecord, Millis, PermissionQuery, host_of};
+use crate::signature;
+use crate::{HostPattern, KeyRecord, Millis, PermissionQuery, Signature, Unsigned, host_of};
 
 /// What a key is used for, as far as the verdict depends on it.
 #[derive(Clone, Debug, Default)]
@@ -11,6 +12,8 @@ pub struct Use<'a> {
     pub ip: Option<IpAddr>,
     pub referer: Option<&'a str>,
     pub source: Option<&'a str>,
+    /// Only keys with a signing secret look at it.
+    pub signature: Option<&'a dyn Signature>,
     pub permissions: Option<PermissionQuery<'a>>,
 }
 
@@ -20,6 +23,8 @@ pub enum Verdict {
     Valid,
     NotFound,
     Forbidden,
+    /// Its key wants signed requests, and this is none. The contract's word is that of `Forbidden`.
+    Unsigned(Unsigned),
     InsufficientPermissions,
     UsageExceeded,
     RateLimited,
@@ -60,6 +65,11 @@ pub fn judge(key: &KeyRecord, wanted: &Use<'_>, now: Millis) -> Verdict {
     {
         return Verdict::Forbidden;
     }
+    if let Some(secret) = &key.signing
+        && let Err(why) = signature::check(&key.id, secret, wanted.signature, now)
+    {
+        return Verdict::Unsigned(why);
+    }
     let has = |permission: &str| {
         key.permissions.binary_search_by(|granted| granted.as_ref().cmp(permission)).is_ok()
     };
@@ -91,7 +101,7 @@ impl Verdict {
         match self {
             Self::Valid => "VALID",
             Self::NotFound => "NOT_FOUND",
-            Self::Forbidden => "FORBIDDEN",
+            Self::Forbidden | Self::Unsigned(_) => "FORBIDDEN",
             Self::InsufficientPermissions => "INSUFFICIENT_PERMISSIONS",
             Self::UsageExceeded => "USAGE_EXCEEDED",
             Self::RateLimited => "RATE_LIMITED",
@@ -110,7 +120,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{Block, IdentityQuota, IdentityRecord, ProjectRecord};
+    use crate::{Block, IdentityQuota, IdentityRecord, ProjectRecord, SealedSecret};
 
     const NOW: Millis = Millis(1_000_000);
 
@@ -135,6 +145,7 @@ mod tests {
             revoked_at: Some(Millis(5)),
             ip_allowlist: vec!["10.0.0.0/8".parse().unwrap()],
             tier: None,
+            signing: Some(SealedSecret::new(*b"sealed")),
             permissions: vec!["a".into(), "b".into()],
             roles: Vec::new(),
             limits: Vec::new(),
@@ -149,6 +160,63 @@ mod tests {
             }),
             credits: None,
         }
+    }
+
+    #[derive(Debug)]
+    struct Signed {
+        fits: bool,
+    }
+
+    impl Signature for Signed {
+        fn made_at(&self) -> Millis {
+            NOW
+        }
+
+        fn fits(&self, _: &str, _: &SealedSecret) -> bool {
+            self.fits
+        }
+
+        fn value(&self) -> &'static str {
+            "00"
+        }
+    }
+
+    #[test]
+    fn a_key_without_a_secret_looks_at_no_signature() {
+        #[derive(Debug)]
+        struct Untouchable;
+
+        impl Signature for Untouchable {
+            fn made_at(&self) -> Millis {
+                unreachable!("nobody may ask")
+            }
+
+            fn fits(&self, _: &str, _: &SealedSecret) -> bool {
+                unreachable!("nobody may ask")
+            }
+
+            fn value(&self) -> &'static str {
+                unreachable!("nobody may ask")
+            }
+        }
+
+        let key = KeyRecord {
+            tenant_enabled: true,
+            enabled: true,
+            revoked_at: None,
+            expires: None,
+            identity: None,
+            ip_allowlist: Vec::new(),
+            signing: None,
+            ..worst_key()
+        };
+        let wanted = Use {
+            signature: Some(&Untouchable),
+            referer: Some("example.com"),
+            source: Some("a.source.com"),
+            ..Use::default()
+        };
+        assert_eq!(judge(&key, &wanted, NOW), Verdict::Valid);
     }
 
     #[test]
@@ -174,6 +242,10 @@ mod tests {
         wanted.referer = Some("https://example.com/page");
         assert_eq!(judge(&key, &wanted, NOW), Verdict::Forbidden);
         wanted.source = Some("a.source.com");
+        assert_eq!(judge(&key, &wanted, NOW), Verdict::Unsigned(Unsigned::Absent));
+        wanted.signature = Some(&Signed { fits: false });
+        assert_eq!(judge(&key, &wanted, NOW), Verdict::Unsigned(Unsigned::Wrong));
+        wanted.signature = Some(&Signed { fits: true });
         assert_eq!(judge(&key, &wanted, NOW), Verdict::InsufficientPermissions);
         wanted.permissions = Some(PermissionQuery::parse("a AND b").unwrap());
         assert_eq!(judge(&key, &wanted, NOW), Verdict::Valid);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Cidr, CreditRefill, HostPattern, Limit, Millis, Sharing};
+use crate::{Cidr, CreditRefill, HostPattern, Limit, Millis, SealedSecret, Sharing};
 
 #[derive(Clone, Debug)]
 pub struct KeyRecord {
@@ -21,6 +21,8 @@ pub struct KeyRecord {
     /// Empty: every address.
     pub ip_allowlist: Vec<Cidr>,
     pub tier: Option<Box<str>>,
+    /// Requests have to be signed with it.
+    pub signing: Option<SealedSecret>,
     /// Direct ones and those of roles, sorted, each once.
     pub permissions: Vec<Box<str>>,
     /// Names, sorted.

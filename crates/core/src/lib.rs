@@ -21,6 +21,7 @@ mod permission_query;
 mod refill;
 mod rollup;
 mod rules;
+mod signature;
 mod sliding_log;
 mod sliding_window;
 mod state;
@@ -55,6 +56,9 @@ pub use rules::{
     Action, Explained, Facts, MET_LIMITS_MAX, Matched, MetLimit, Mismatch, NotAPattern,
     PathPattern, Rehearsal, Rehearsed, RequestPath, Rule, RuleLimit, RuleResponse, RuleScope,
     RuleSet, Said, ScopeList, Throttle, TooManyLimits, Unmet, Written, identifier, identifier_of,
+};
+pub use signature::{
+    SIGNATURE_MEMORY_MS, SIGNATURE_TOLERANCE_MS, SealedSecret, Signature, Unsigned,
 };
 pub use sliding_log::SlidingLog;
 pub use sliding_window::SlidingWindow;

@@ -28,6 +28,8 @@ pub enum Source {
     AdHoc,
     /// An identity's own, where no rule of its tier has one of that window.
     Quota,
+    /// That a signature counts once; taken out of every answer.
+    Signature,
     Rule(OfRule),
 }
 

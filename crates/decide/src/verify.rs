@@ -5,6 +5,7 @@ mod ask;
 mod lines;
 mod lot;
 mod made;
+mod once;
 mod rules;
 mod subject;
 
@@ -116,6 +117,8 @@ impl Decider {
         } else if !by_rules.is_empty() {
             lines.extend(by_rules);
         }
+        // Last, where it is taken out again.
+        lines.extend(key.as_deref().and_then(|key| once::line(self.hasher(), ask, key)));
         let credits = match &key {
             Some(key) => self.warm_credits(key, ask, now).await?,
             None => Credits::Unlimited,
@@ -147,7 +150,14 @@ impl Decider {
             return Decided::new(made, now);
         }
         let dry = made.dry;
-        let (lines, joint, paid) = self.settle(made.key.as_deref(), lot, credits, purpose, now);
+        let (mut lines, mut joint, paid) =
+            self.settle(made.key.as_deref(), lot, credits, purpose, now);
+        let sighted = once::take_out(&mut lines, &mut joint);
+        made.signature_degraded = sighted.degraded;
+        if let Some(refusal) = sighted.refusal {
+            made.verdict = refusal;
+            return Decided::new(made, joint.at);
+        }
         let passes = joint.settled.passed || (dry && joint.settled.had_room);
         let affordable = paid.balance.is_none_or(|balance| balance.enough);
         made.verdict = match (passes, joint.settled.had_room) {

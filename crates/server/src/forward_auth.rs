@@ -8,6 +8,7 @@ mod caddy;
 mod credentials;
 mod doors;
 mod hold;
+mod signature;
 mod verdict;
 
 use std::borrow::Cow;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use tokio::runtime::Handle;
 use tollkeeper_account::{Answer, Kind};
-use tollkeeper_core::{Cost, RequestPath, Use};
+use tollkeeper_core::{Cost, RequestPath, Signature, Use};
 use tollkeeper_decide::{Purpose, Reach, Told, Verified, VerifyAsk};
 use tollkeeper_store::Store;
 
@@ -102,11 +103,13 @@ async fn decide<'a>(
     let hashed = key_text(call, key, &entrance.caller.tenant);
     let app = call.app;
     let room = app.forward_auth.holds.room(&entrance.caller.tenant.id);
-    let ask = VerifyAsk {
+    let signature = signature::signature_of(call.headers, &original, &app.keyring);
+    let mut ask = VerifyAsk {
         key: Some(hashed),
         waiting: Some(&room),
         ..ask(call.headers, &original, &entrance)
     };
+    ask.wanted.signature = signature.as_deref().map(|given| given as &dyn Signature);
     let warm = warm(call, &ask).await?;
     let decided = call.app.decider.verify(warm, call.now);
     let answer = call.app.ledger.record_verified(Kind::Check, decided);
@@ -137,6 +140,7 @@ fn ask<'a>(
             ip: Some(original.ip),
             referer: text(http::header::REFERER),
             source: text(http::header::ORIGIN),
+            signature: None,
             permissions: None,
         },
         told: Told {

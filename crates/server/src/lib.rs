@@ -27,6 +27,7 @@ pub mod rules;
 mod run;
 pub mod settings;
 mod shared_cache;
+mod signing;
 mod skew;
 mod status;
 mod upkeep;

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use tollkeeper_core::{
-    Cidr, CreditTerms, HostPattern, IdentityRecord, KeyRecord, ProjectRecord, Sharing, StoredLimit,
+    Cidr, CreditTerms, HostPattern, IdentityRecord, KeyRecord, ProjectRecord, SealedSecret,
+    Sharing, StoredLimit,
 };
 use tollkeeper_decide::KeyHashes;
 
@@ -64,14 +65,14 @@ macro_rules! cards {
                 f.refill_day, f.refill_amount, i.id AS identity_id, i.external_id,
                 i.meta AS identity_meta, i.tier AS identity_tier, i.per_second, i.per_minute,
                 i.per_hour, i.per_day, i.burst AS quota_burst, i.blocked_at, i.block_reason,
-                i.blocked_until, f.last_used_at
+                i.blocked_until, f.last_used_at, f.signing
             FROM found f LEFT JOIN identities i ON i.id = f.identity_id
             UNION ALL
             SELECT key_id, part, part_name, limit_id, quota, duration_ms, auto_apply, algorithm, burst,
                 consistency, on_outage, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
                 NULL,
                 NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-                NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+                NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
             FROM part"
         )
     };
@@ -145,6 +146,7 @@ struct CardRow {
     block_reason: Option<String>,
     blocked_until: Option<i64>,
     last_used_at: Option<i64>,
+    signing: Option<Vec<u8>>,
 }
 
 /// A key as it was at one revision.
@@ -288,6 +290,7 @@ impl CardRow {
             revoked_at: moment(self.revoked_at),
             ip_allowlist: ranges(&self.ip_allowlist?)?,
             tier: self.tier.map(Into::into),
+            signing: self.signing.map(SealedSecret::new),
             permissions: Vec::new(),
             roles: Vec::new(),
             limits: Vec::new(),

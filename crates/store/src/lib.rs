@@ -80,7 +80,7 @@ pub use keys::grants::Grant;
 pub use keys::import::{ImportFailure, Imported, ImportedKey, imported_hash};
 pub use keys::read::KeyView;
 pub use keys::remove::Deletion;
-pub use keys::reroll::Reroll;
+pub use keys::reroll::{Reroll, Reseal};
 pub use keys::terms::{KeySecret, KeyTerms, NewKey};
 pub use keys::update::{CreditsPatch, KeyPatch};
 pub use last_used::Used;

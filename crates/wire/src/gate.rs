@@ -16,6 +16,7 @@ use crate::part::Text;
 use crate::ratelimit::COST;
 use crate::request::request;
 use crate::schema::{Described, Shape, Whole};
+use crate::signature::{RequestSignature, SIGNATURE_ABOUT};
 use crate::spelling::{EXTERNAL_ID, IP, TIER};
 use crate::verdict::COUNT;
 
@@ -34,6 +35,7 @@ macro_rules! about_a_request {
                 optional ip "ip": Text<'a> = IP, "Address of the end user.";
                 optional method "method": Text<'a> = METHOD, "Method of the end user's request.";
                 optional path "path": Text<'a> = PATH, "Path of the end user's request, as it came.";
+                optional signature "signature": Box<RequestSignature<'a>> = RequestSignature::SHAPE, SIGNATURE_ABOUT;
                 optional referer "referer": Text<'a> = ORIGIN, "The page that the end user came from: a URL or a host.";
                 optional source "source": Text<'a> = ORIGIN, "The site or program that asks: a URL or a host.";
                 optional permissions "permissions": Text<'a> = PERMISSION_QUERY,
@@ -74,6 +76,7 @@ impl<'a> ExplainRequest<'a> {
             ip: self.ip,
             method: self.method,
             path: self.path,
+            signature: self.signature,
             referer: self.referer,
             source: self.source,
             permissions: self.permissions,

@@ -36,6 +36,7 @@ mod room;
 pub mod root_keys;
 pub mod rules;
 pub mod schema;
+pub mod signature;
 mod span;
 pub mod spelling;
 pub mod stats;
@@ -115,6 +116,7 @@ pub use rules::{
     RuleTurn,
 };
 pub use schema::{Described, Shape};
+pub use signature::RequestSignature;
 pub use stats::{QueryStatsRequest, StatsGrain, StatsLine};
 pub use stored_limit::{DefaultLimit, DefaultLimitReply, RatelimitReply, RatelimitRequest};
 pub use system::{

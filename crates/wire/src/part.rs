@@ -88,6 +88,17 @@ impl<'de> Part<'de> for bool {
     }
 }
 
+/// What few bodies have takes no room in the others.
+impl<'de, T: Part<'de>> Part<'de> for Box<T> {
+    fn read<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        T::read(from).map(Self::new)
+    }
+
+    fn fits(&self, shape: &Shape) -> bool {
+        T::fits(self, shape)
+    }
+}
+
 impl<'de, T: Part<'de>> Part<'de> for Vec<T> {
     fn read<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_seq(Entries(PhantomData))

@@ -64,6 +64,9 @@ class Keys(Case):
         self.assertEqual(self.verify(plain.key, ratelimits=[zero]).code, "RATE_LIMITED")
         own_made = own("keys.createKey", {"apiId": self.project(), "ipAllowlist": ["203.0.113.0/24"]})
         self.assertEqual(self.verify(own_made["key"]).code, "FORBIDDEN")
+        signing = own("keys.createKey", {"apiId": self.project(), "signing": "a secret of 16 and more"})
+        self.assertEqual(self.verify(signing["key"]).code, "FORBIDDEN")
+        self.assertEqual(self.unkey.keys.get_key(key_id=signing["keyId"]).data.key_id, signing["keyId"])
         own("keys.revoke", {"keyId": plain.key_id})
         self.verdict(plain.key, "REVOKED")
 

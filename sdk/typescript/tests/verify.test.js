@@ -56,6 +56,13 @@ test("FORBIDDEN is a key with an allow-list and no address", async () => {
   assert.equal((await verify(made.key)).code, "FORBIDDEN");
 });
 
+test("FORBIDDEN is a key that wants signed requests, and it can be read all the same", async () => {
+  const apiId = await project();
+  const made = await own("keys.createKey", { apiId, signing: "a secret of 16 and more" });
+  assert.equal((await verify(made.key)).code, "FORBIDDEN");
+  assert.equal((await unkey.keys.getKey({ keyId: made.keyId })).data.keyId, made.keyId);
+});
+
 test("INSUFFICIENT_PERMISSIONS spends nothing", async () => {
   const made = await key({ permissions: ["a", "b"], credits: { remaining: 1 } });
   for (const query of ["c", "a AND c", "(a OR c) AND (c OR d)"]) {

@@ -7,6 +7,7 @@ use crate::connection::Connection;
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::flags::{self, LimitFlag, metadata, refill, texts};
+use crate::keys::signing;
 use crate::moment::Moment;
 use crate::new_key::NewKeyFormat;
 
@@ -69,6 +70,10 @@ pub(crate) struct Create {
     #[arg(long = "allow-ip", value_name = "CIDR")]
     allow_ips: Vec<String>,
 
+    /// Its requests have to be signed; the secret for it is read from `TOLLKEEPER_SIGNING` or stdin
+    #[arg(long)]
+    signing: bool,
+
     /// Random bytes of the key, 16 to 255
     #[arg(long, value_name = "COUNT")]
     byte_length: Option<u64>,
@@ -96,6 +101,7 @@ Examples:
   tollkeeper keys create my-api --prefix prod --limit requests=100/1m --limit daily=10000/1d
   tollkeeper keys create my-api --credits 1000 --refill monthly:1000:1
   tollkeeper keys create my-api --key-only | vault kv put secret/my-api key=-
+  openssl rand -hex 32 | tee signing.txt | tollkeeper keys create my-api --signing
 
 {}",
         exit::HELP
@@ -104,9 +110,12 @@ Examples:
 
 impl Create {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
+        let asked_for = self.signing.then_some("tollkeeper keys create my-api");
+        let signing = signing::secret(asked_for, &self.connection)?;
         self.connection.talk(async |client| {
             let api_id = flags::project_id(&client, &self.project).await?;
-            let made = client.create_key(&self.ask(&api_id)).await?;
+            let ask = CreateKeyRequest { signing, ..self.ask(&api_id) };
+            let made = client.create_key(&ask).await?;
             self.format.show(&made)?;
             Ok(Exit::Done)
         })

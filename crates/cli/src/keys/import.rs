@@ -65,7 +65,7 @@ fn help() -> String {
 A hash is the SHA-256 of a whole key, in hexadecimal or base64. Lines of JSON hold one object each:
   {{\"hash\":\"9f86d0…\",\"name\":\"Ann's laptop\",\"externalId\":\"ann\",\"permissions\":[\"documents.read\"]}}
 A CSV file names its columns in the first line, hash and any of: name, externalId, permissions, roles,
-ipAllowlist (lists separated by spaces), expires (unix ms), enabled, credits, tier, meta (JSON).
+ipAllowlist (lists separated by spaces), expires (unix ms), enabled, credits, tier, signing, meta (JSON).
 
 Examples:
   tollkeeper keys import my-api keys.ndjson --dry-run

@@ -34,6 +34,7 @@ pub(crate) fn details(key: &Key<'_>) -> Vec<(&'static str, String)> {
     details.push(("limits", printable(&limits.join(","))));
     details.push(("tier", text(key.tier.as_deref())));
     details.push(("allowed_ips", printable(&key.ip_allowlist.join(","))));
+    details.push(("signing", if key.signing { "required" } else { "" }.to_owned()));
     details.push(("meta", text(key.meta.as_ref().map(Metadata::as_str))));
     details.push(("revoked", moment::shown(key.revoked_at)));
     details.push(("revoked_reason", text(key.revoked_reason.as_deref())));

@@ -8,6 +8,7 @@ use crate::connection::Connection;
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::flags::{self, LimitFlag, metadata, refill, texts};
+use crate::keys::signing;
 use crate::moment::Moment;
 
 /// Change a key; what is not named stays as it is
@@ -78,6 +79,10 @@ struct Changes {
     #[arg(long = "allow-ip", value_name = "CIDR")]
     allow_ips: Vec<String>,
 
+    /// Its requests have to be signed from now on; the secret is read from `TOLLKEEPER_SIGNING` or stdin
+    #[arg(long)]
+    signing: bool,
+
     /// Switch it on
     #[arg(long, conflicts_with = "disable")]
     enable: bool,
@@ -104,6 +109,7 @@ enum Clear {
     Roles,
     Tier,
     AllowIp,
+    Signing,
 }
 
 fn help() -> String {
@@ -112,6 +118,7 @@ fn help() -> String {
 Examples:
   tollkeeper keys update key_2x7 --name \"Ann's desktop\" --expires 90d
   tollkeeper keys update key_2x7 --disable
+  tollkeeper keys update key_2x7 --signing < signing.txt
   tollkeeper keys update key_2x7 --limit requests=200/1m --clear expires
 
 {}",
@@ -122,8 +129,12 @@ Examples:
 impl Update {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
         self.changes.refuse_contradictions()?;
+        let asked_for = self.changes.signing.then_some("tollkeeper keys update key_2x7");
+        let signing = signing::secret(asked_for, &self.connection)?;
+        let signing = self.changes.patch(Clear::Signing, signing);
         self.connection.talk(async |client| {
-            client.update_key(&self.ask()).await?;
+            let ask = UpdateKeyRequest { signing, ..self.ask() };
+            client.update_key(&ask).await?;
             self.format.show(&self.key_id, "updated")
         })
     }
@@ -187,6 +198,7 @@ impl Changes {
             (Clear::Roles, !self.roles.is_empty()),
             (Clear::Tier, self.tier.is_some()),
             (Clear::AllowIp, !self.allow_ips.is_empty()),
+            (Clear::Signing, self.signing),
         ];
         let both = given.iter().find(|(field, set)| *set && self.clear.contains(field));
         match both.and_then(|(field, _)| field.to_possible_value()) {

@@ -15,6 +15,7 @@ mod reading;
 mod replica;
 mod secrets;
 mod shared_cache;
+mod signing;
 
 use serde_json::{Value, json};
 

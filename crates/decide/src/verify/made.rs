@@ -34,6 +34,8 @@ pub struct Verified {
     pub delay_ms: u64,
     /// A word about every rule, where that was asked for.
     pub reasons: Vec<Reason>,
+    /// Whether its signature was new was decided without the shared counters.
+    pub signature_degraded: bool,
     /// What the request moves, as it says itself.
     pub bytes: u64,
     /// Says what would happen: nothing was spent, and nothing is to be counted.
@@ -77,6 +79,7 @@ impl Verified {
             endpoint: None,
             delay_ms: 0,
             reasons: Vec::new(),
+            signature_degraded: false,
             bytes: ask.bytes,
             dry: ask.purpose != Purpose::Spend,
         }
@@ -115,7 +118,7 @@ impl Verified {
 
     /// Some limit that could have refused was decided without the shared counters.
     pub fn is_degraded(&self) -> bool {
-        self.limits.iter().any(|one| one.degraded && !one.is_shadow())
+        self.signature_degraded || self.limits.iter().any(|one| one.degraded && !one.is_shadow())
     }
 
     /// All that is asked for that identity.

@@ -71,6 +71,7 @@ pub(crate) fn key(number: u8) -> KeyRecord {
         revoked_at: None,
         ip_allowlist: Vec::new(),
         tier: None,
+        signing: None,
         permissions: Vec::new(),
         roles: Vec::new(),
         limits: Vec::new(),

@@ -15,6 +15,7 @@ mod purse_model;
 mod purse_return;
 mod purse_world;
 mod rules;
+mod signatures;
 mod swr;
 mod threads;
 mod verify;

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use smallvec::SmallVec;
 use tollkeeper_account::Kind;
-use tollkeeper_core::{Cost, Millis, PermissionQuery, RequestPath, Use};
+use tollkeeper_core::{Cost, Millis, PermissionQuery, RequestPath, Signature, Use};
 use tollkeeper_decide::{Purpose, Reach, Told, VerifyAsk, WarmKey, tier_of};
 use tollkeeper_wire as wire;
 
@@ -18,6 +18,8 @@ use super::noting::{Noted, note};
 use super::reply::Reply;
 use super::sheet::Sheet;
 use super::verify;
+use crate::app::App;
+use crate::signing::SignedRequest;
 use crate::status::{Refusal, Ruling};
 
 const CHECK: &str = "/v2/gate.check";
@@ -28,7 +30,8 @@ pub async fn check(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     upper_case(&mut request);
     let retried = idempotency::key_of(call.headers)?;
     let purpose = if request.dry_run { Purpose::Look } else { Purpose::Spend };
-    let mut ask = ask(call, &request, "check", purpose).await?;
+    let signature = signature(call.app, &request);
+    let mut ask = ask(call, &request, signature.as_deref(), "check", purpose).await?;
     ask.once = retried.is_some();
     let warm = warm(call, &ask).await?;
     let answer = |warm| {
@@ -54,7 +57,8 @@ pub async fn explain(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let at = moment_of(request.at, call.now)?;
     let mut request = request.into_check();
     upper_case(&mut request);
-    let mut ask = ask(call, &request, "explain", Purpose::Explain).await?;
+    let signature = signature(call.app, &request);
+    let mut ask = ask(call, &request, signature.as_deref(), "explain", Purpose::Explain).await?;
     ask.at = Some(at);
     let warm = warm(call, &ask).await?;
     let decided = call.app.decider.verify(warm, at);
@@ -84,13 +88,23 @@ fn upper_case(request: &mut wire::CheckRequest<'_>) {
     }
 }
 
+fn signature<'a>(
+    app: &'a App,
+    request: &'a wire::CheckRequest<'_>,
+) -> Option<Box<SignedRequest<'a>>> {
+    let (given, path) = (request.signature.as_deref(), request.path.as_deref());
+    SignedRequest::told(&app.keyring, given, request.method.as_deref(), path)
+}
+
 async fn ask<'a>(
     call: &mut Call<'_>,
     request: &'a wire::CheckRequest<'_>,
+    signature: Option<&'a SignedRequest<'_>>,
     action: &str,
     purpose: Purpose,
 ) -> Result<VerifyAsk<'a>, Refusal> {
-    let (wanted, limits) = (wanted(request)?, verify::limits(request.ratelimits.as_deref())?);
+    let wanted = wanted(request, signature)?;
+    let limits = verify::limits(request.ratelimits.as_deref())?;
     let caller = call.caller().await?;
     permit(&caller, "gate", "*", action)?;
     let hashed = |text: &str| verify::key_text(call, text, &caller.tenant);
@@ -130,12 +144,16 @@ fn noted<'a>(ask: &'a VerifyAsk<'_>, request: &'a wire::CheckRequest<'_>) -> Not
     }
 }
 
-fn wanted<'a>(request: &'a wire::CheckRequest<'_>) -> Result<Use<'a>, Refusal> {
+fn wanted<'a>(
+    request: &'a wire::CheckRequest<'_>,
+    signature: Option<&'a SignedRequest<'_>>,
+) -> Result<Use<'a>, Refusal> {
     let query = request.permissions.as_deref().map(PermissionQuery::parse).transpose();
     Ok(Use {
         ip: request.ip.as_deref().and_then(|ip| ip.parse::<IpAddr>().ok()),
         referer: request.referer.as_deref(),
         source: request.source.as_deref(),
+        signature: signature.map(|given| given as &dyn Signature),
         permissions: query.map_err(Refusal::PermissionQuery)?,
     })
 }

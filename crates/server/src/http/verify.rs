@@ -5,7 +5,8 @@ use std::net::IpAddr;
 
 use tollkeeper_account::Kind;
 use tollkeeper_core::{
-    Algorithm, Cost, Millis, PermissionQuery, RequestPath, Use, Verdict, Window, key_is_intact,
+    Algorithm, Cost, Millis, PermissionQuery, RequestPath, Signature, Use, Verdict, Window,
+    key_is_intact,
 };
 use tollkeeper_decide::{AskedLimit, KeyText, LoadedKey, Purpose, Reach, Tenant, Told, VerifyAsk};
 use tollkeeper_wire as wire;
@@ -18,6 +19,7 @@ use super::ratelimit::{limit_of, sharing_of};
 use super::reply::Reply;
 use super::sheet::Sheet;
 use crate::keyring::Keyring;
+use crate::signing::SignedRequest;
 use crate::status::{Refusal, Ruling};
 
 const ROUTE: &str = "/v2/keys.verifyKey";
@@ -27,7 +29,10 @@ pub async fn verify(call: &mut Call<'_>) -> Result<Reply, Refusal> {
         call.request().map_err(|refusal| with_query_fault(call.body, refusal))?;
     let retried = idempotency::key_of(call.headers)?;
     let method = request.method.as_deref().map(upper);
-    let (wanted, limits) = (wanted(&request)?, limits(request.ratelimits.as_deref())?);
+    let (given, path) = (request.signature.as_deref(), request.path.as_deref());
+    let signature = SignedRequest::told(&call.app.keyring, given, method.as_deref(), path);
+    let wanted = wanted(&request, signature.as_deref())?;
+    let limits = limits(request.ratelimits.as_deref())?;
     let caller = call.caller().await?;
     let ask = VerifyAsk {
         key: Some(key_text(call, request.key.reveal(), &caller.tenant)),
@@ -109,13 +114,17 @@ pub fn key_text(call: &Call<'_>, text: &str, tenant: &Tenant) -> KeyText {
     KeyText { ours, imported, intact: key_is_intact(text) }
 }
 
-fn wanted<'a>(request: &'a wire::VerifyKeyRequest<'_>) -> Result<Use<'a>, Refusal> {
+fn wanted<'a>(
+    request: &'a wire::VerifyKeyRequest<'_>,
+    signature: Option<&'a SignedRequest<'_>>,
+) -> Result<Use<'a>, Refusal> {
     let query = request.permissions.as_deref().map(PermissionQuery::parse).transpose();
     Ok(Use {
         // The wire has checked its spelling.
         ip: request.ip.as_deref().and_then(|ip| ip.parse::<IpAddr>().ok()),
         referer: request.referer.as_deref(),
         source: request.source.as_deref(),
+        signature: signature.map(|given| given as &dyn Signature),
         permissions: query.map_err(Refusal::PermissionQuery)?,
     })
 }
@@ -230,7 +239,7 @@ pub fn code(verdict: Verdict) -> wire::Code {
     match verdict {
         Verdict::Valid => wire::Code::Valid,
         Verdict::NotFound => wire::Code::NotFound,
-        Verdict::Forbidden => wire::Code::Forbidden,
+        Verdict::Forbidden | Verdict::Unsigned(_) => wire::Code::Forbidden,
         Verdict::InsufficientPermissions => wire::Code::InsufficientPermissions,
         Verdict::UsageExceeded => wire::Code::UsageExceeded,
         Verdict::RateLimited => wire::Code::RateLimited,

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use tollkeeper_core::{
     Block, CreditRefill, CreditTerms, HostPattern, IdentityQuota, IdentityRecord, KeyRecord,
-    Millis, ProjectRecord, RefillEvery, StoredLimit,
+    Millis, ProjectRecord, RefillEvery, SealedSecret, StoredLimit,
 };
 use tollkeeper_store::Project;
 
@@ -30,6 +30,8 @@ pub struct CachedKey {
     revoked_at: Option<u64>,
     addresses: Vec<String>,
     tier: Option<Box<str>>,
+    /// Sealed for its key, as in the database.
+    signing: Option<Vec<u8>>,
     permissions: Vec<Box<str>>,
     roles: Vec<Box<str>>,
     limits: Vec<CachedLimit>,
@@ -113,6 +115,7 @@ impl From<&KeyRecord> for CachedKey {
             revoked_at,
             ip_allowlist,
             tier,
+            signing,
             permissions,
             roles,
             limits,
@@ -136,6 +139,7 @@ impl From<&KeyRecord> for CachedKey {
             revoked_at: revoked_at.map(|at| at.0),
             addresses: spelled(ip_allowlist),
             tier: tier.clone(),
+            signing: signing.as_ref().map(|secret| secret.bytes().to_vec()),
             permissions: permissions.clone(),
             roles: roles.clone(),
             limits: limits.iter().map(CachedLimit::from).collect(),
@@ -171,6 +175,7 @@ impl CachedKey {
                 .map(|text| text.parse().ok())
                 .collect::<Option<_>>()?,
             tier: self.tier,
+            signing: self.signing.map(SealedSecret::new),
             permissions: self.permissions,
             roles: self.roles,
             limits: limits(self.limits)?,
@@ -384,6 +389,7 @@ mod tests {
             revoked_at: Some(Millis(6)),
             ip_allowlist: vec!["10.0.0.0/8".parse().unwrap(), "2001:db8::/32".parse().unwrap()],
             tier: Some("gold".into()),
+            signing: Some(SealedSecret::new([0, 255, 1])),
             permissions: vec!["a".into(), "b.c".into()],
             roles: vec!["editor".into()],
             limits: every_limit(),
@@ -417,12 +423,14 @@ mod tests {
     fn a_key_is_read_exactly_as_it_was_written() {
         let full = full();
         assert_eq!(format!("{:?}", again(&full)), format!("{full:?}"));
+        assert_eq!(again(&full).signing, full.signing);
         let bare = KeyRecord {
             name: None,
             meta: None,
             expires: None,
             revoked_at: None,
             tier: None,
+            signing: None,
             identity: None,
             credits: Some(CreditTerms {
                 refill: Some(CreditRefill { every: RefillEvery::Day, amount: 1 }),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use http::StatusCode;
 use tollkeeper_account::Answer;
-use tollkeeper_core::{Millis, RuleResponse, Verdict};
+use tollkeeper_core::{Millis, RuleResponse, Unsigned, Verdict};
 use tollkeeper_decide::{Verified, VerifiedLimit};
 
 use super::shown;
@@ -28,6 +28,7 @@ pub fn status_of(verdict: Verdict) -> StatusCode {
         Verdict::NotFound | Verdict::Expired | Verdict::Revoked { .. } => StatusCode::UNAUTHORIZED,
         Verdict::Disabled
         | Verdict::Forbidden
+        | Verdict::Unsigned(_)
         | Verdict::InsufficientPermissions
         | Verdict::Blocked => StatusCode::FORBIDDEN,
         Verdict::RateLimited | Verdict::UsageExceeded => StatusCode::TOO_MANY_REQUESTS,
@@ -114,6 +115,7 @@ impl<'a> Ruling<'a> {
             Verdict::Disabled => "This key is switched off. Ask whoever gave it to you.".into(),
             Verdict::Forbidden if self.of_a_tenant_switched_off() => "The account that this key belongs to is switched off. Ask whoever runs this API.".into(),
             Verdict::Forbidden => "This key may not be used from this address, page or site. Use it from where it was given out for.".into(),
+            Verdict::Unsigned(why) => unsigned(why).into(),
             Verdict::InsufficientPermissions => "This key lacks a permission that the request needs. Ask for it, or use another key.".into(),
             Verdict::UsageExceeded => "This key has not enough credits left for the request. Fill them up, or wait until they are.".into(),
             Verdict::Unavailable => "Limits cannot be counted at the moment, and nothing may pass uncounted. Try again in a moment.".into(),
@@ -158,6 +160,23 @@ impl<'a> Ruling<'a> {
     }
 }
 
+fn unsigned(why: Unsigned) -> &'static str {
+    match why {
+        Unsigned::Absent => {
+            "This key is for signed requests only, and the request has no signature. Sign it with the key's signing secret."
+        }
+        Unsigned::OutOfTime => {
+            "The signature's time is more than five minutes from now. Set the clock right, and sign the request anew."
+        }
+        Unsigned::Wrong => {
+            "The signature does not fit the request. Check the signing secret, and that method, path and body are signed as they are sent."
+        }
+        Unsigned::Repeated => {
+            "This signature was used before. Sign every request anew, with a time of its own."
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,6 +191,7 @@ mod tests {
                 &[
                     Verdict::Disabled,
                     Verdict::Forbidden,
+                    Verdict::Unsigned(Unsigned::Wrong),
                     Verdict::InsufficientPermissions,
                     Verdict::Blocked,
                 ],

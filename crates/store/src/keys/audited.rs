@@ -37,6 +37,7 @@ pub(crate) async fn audited_key(
         "credits": row.credits_remaining.map(|remaining| unsigned(remaining + out)),
         "refillEvery": row.refill_every, "refillDay": row.refill_day,
         "refillAmount": row.refill_amount, "recoverable": row.recoverable.is_some(),
+        "signing": row.signing.is_some(),
         "ratelimits": list_to_json(&limits), "permissions": permissions, "roles": roles,
     }))
 }

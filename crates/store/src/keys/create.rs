@@ -1,6 +1,6 @@
 //! Making a key: its row, its owner, its limits, permissions and roles, all or none.
 
-use tollkeeper_core::Millis;
+use tollkeeper_core::{Millis, SealedSecret};
 
 use crate::announce::announce_key;
 use crate::bind::{binds, signed};
@@ -96,9 +96,9 @@ pub(crate) async fn insert(
     const MAKE: &str = "INSERT INTO keys (id, tenant_id, project_id, hash, hash_kind, pepper_id,
             start, name, prefix, byte_length, meta, enabled, expires, ip_allowlist, tier,
             identity_id, credits_remaining, refill_every, refill_day, refill_amount, refilled_at,
-            recoverable, created_at)
+            recoverable, created_at, signing)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-            $19, $20, $21, $22, $23) ON CONFLICT DO NOTHING";
+            $19, $20, $21, $22, $23, $24) ON CONFLICT DO NOTHING";
     let (every, day, amount) = refill_columns(terms.credits.and_then(|credits| credits.refill));
     let ranges = texts_to_json(&terms.ip_allowlist);
     // What is due is counted from now on: a new key has its credits already.
@@ -127,6 +127,7 @@ pub(crate) async fn insert(
         refilled_at,
         secret.recoverable.as_deref(),
         by.now,
+        terms.signing.as_ref().map(SealedSecret::bytes),
     ];
     if change.sql().run(MAKE, binds).await? == 0 {
         return Ok(false);

@@ -15,6 +15,8 @@ use crate::{Store, StoreError, Thing, ids};
 
 #[derive(Clone, Debug)]
 pub struct ImportedKey {
+    /// From [`Store::fresh_key_id`], where a ciphertext had to be bound to it beforehand.
+    pub id: Option<String>,
     /// SHA-256 of the key's whole text.
     pub hash: KeyHash,
     pub terms: KeyTerms,
@@ -52,7 +54,7 @@ impl Store {
         let mut change = self.change(by.now).await?;
         find_project(&mut change, by.tenant_id, project_id).await?;
         let mut imported = Imported::default();
-        for ImportedKey { hash, terms } in keys {
+        for ImportedKey { id, hash, terms } in keys {
             if twice_named(&terms) {
                 imported.failed.push((hash, ImportFailure::LimitTwice));
                 continue;
@@ -65,7 +67,10 @@ impl Store {
                 }
                 Err(error) => return Err(error),
             };
-            let id = ids::fresh(ids::KEY)?;
+            let id = match id {
+                Some(id) => id,
+                None => ids::fresh(ids::KEY)?,
+            };
             let bound = imported_hash(by.tenant_id, hash);
             let stored = StoredHash { hash: bound, kind: HashKind::Sha256 };
             let place = (id.as_str(), project_id);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tollkeeper_core::{Cidr, Millis};
+use tollkeeper_core::{Cidr, Millis, SealedSecret};
 use tollkeeper_decide::KeyHashes;
 
 use crate::bind::{binds, moment, unsigned};
@@ -35,6 +35,7 @@ pub struct KeyView {
     pub ip_allowlist: Vec<Cidr>,
     pub tier: Option<String>,
     pub recoverable: Option<Vec<u8>>,
+    pub signing: Option<SealedSecret>,
     pub created_at: Millis,
     pub updated_at: Option<Millis>,
     pub last_used_at: Option<Millis>,
@@ -216,6 +217,7 @@ impl KeyRow {
             ip_allowlist: ranges(&self.ip_allowlist).ok_or(Fault::Unreadable("key"))?,
             tier: self.tier,
             recoverable: self.recoverable,
+            signing: self.signing.map(SealedSecret::new),
             created_at: Millis(unsigned(self.created_at)),
             updated_at: moment(self.updated_at),
             last_used_at: moment(self.last_used_at),

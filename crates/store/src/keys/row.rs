@@ -29,6 +29,7 @@ pub(crate) struct KeyRow {
     pub(crate) refill_amount: Option<i64>,
     pub(crate) refilled_at: Option<i64>,
     pub(crate) recoverable: Option<Vec<u8>>,
+    pub(crate) signing: Option<Vec<u8>>,
     pub(crate) created_at: i64,
     pub(crate) updated_at: Option<i64>,
     pub(crate) last_used_at: Option<i64>,
@@ -38,8 +39,8 @@ macro_rules! key_columns {
     () => {
         "id, project_id, hash, hash_kind, pepper_id, start, name, prefix, byte_length, meta, enabled,
         expires, revoked_at, revoked_reason, ip_allowlist, tier, identity_id, credits_remaining,
-        refill_every, refill_day, refill_amount, refilled_at, recoverable, created_at, updated_at,
-        last_used_at"
+        refill_every, refill_day, refill_amount, refilled_at, recoverable, signing, created_at,
+        updated_at, last_used_at"
     };
 }
 

@@ -1,6 +1,6 @@
 //! What a key is made of when somebody asks for one: its secret as we keep it, and its terms.
 
-use tollkeeper_core::{Cidr, Millis};
+use tollkeeper_core::{Cidr, Millis, SealedSecret};
 use tollkeeper_decide::KeyHash;
 
 use crate::{Credits, LimitTerms, Store, StoreError, ids};
@@ -35,6 +35,8 @@ pub struct KeyTerms {
     pub expires: Option<Millis>,
     pub ip_allowlist: Vec<Cidr>,
     pub tier: Option<String>,
+    /// What its requests have to be signed with, bound to its id.
+    pub signing: Option<SealedSecret>,
     /// The identity of this name is made where there is none.
     pub external_id: Option<String>,
     /// `None`: unlimited.
@@ -75,6 +77,7 @@ impl Default for KeyTerms {
             expires: None,
             ip_allowlist: Vec::new(),
             tier: None,
+            signing: None,
             external_id: None,
             credits: None,
             limits: Vec::new(),

@@ -1,6 +1,6 @@
 //! Changing a key: what is given replaces, what is cleared goes, what is absent stays.
 
-use tollkeeper_core::{Cidr, CreditRefill, Millis};
+use tollkeeper_core::{Cidr, CreditRefill, Millis, SealedSecret};
 
 use crate::announce::announce_key;
 use crate::bind::{binds, signed};
@@ -24,6 +24,8 @@ pub struct KeyPatch {
     pub enabled: Option<bool>,
     pub tier: Patch<String>,
     pub ip_allowlist: Option<Vec<Cidr>>,
+    /// Cleared: its requests need not be signed.
+    pub signing: Patch<SealedSecret>,
     /// Cleared: unlimited.
     pub credits: Patch<CreditsPatch>,
     /// All of them anew; a name that stays keeps its id.
@@ -80,7 +82,7 @@ async fn put_row(
     patch: &KeyPatch,
 ) -> Result<(), StoreError> {
     const SET: &str = "UPDATE keys SET name = $2, meta = $3, expires = $4, enabled = $5, tier = $6,
-        ip_allowlist = $7, identity_id = $8 WHERE id = $1";
+        ip_allowlist = $7, identity_id = $8, signing = $9 WHERE id = $1";
     let identity_id = match &patch.external_id {
         Patch::Keep => row.identity_id.take(),
         Patch::Clear => None,
@@ -99,6 +101,11 @@ async fn put_row(
     if let Some(ranges) = &patch.ip_allowlist {
         row.ip_allowlist = texts_to_json(ranges);
     }
+    match &patch.signing {
+        Patch::Keep => {}
+        Patch::Clear => row.signing = None,
+        Patch::Set(secret) => row.signing = Some(secret.bytes().to_vec()),
+    }
     let binds = binds![
         &row.id,
         &row.name,
@@ -108,6 +115,7 @@ async fn put_row(
         &row.tier,
         &row.ip_allowlist,
         &row.identity_id,
+        row.signing.as_deref(),
     ];
     change.sql().run(SET, binds).await?;
     Ok(())

@@ -1,6 +1,8 @@
 //! A key as verification loads it: whole, in one statement, and never one that is gone.
 
-use tollkeeper_core::{CreditRefill, CreditTerms, HostPattern, Limit, Millis, RefillEvery, Window};
+use tollkeeper_core::{
+    CreditRefill, CreditTerms, HostPattern, Limit, Millis, RefillEvery, SealedSecret, Window,
+};
 use tollkeeper_decide::{Directory, KeyHash, KeyHashes};
 use tollkeeper_store::{
     Credits, Deletion, IdentityPatch, KeyTerms, LimitTerms, NewProject, NewRole, Patch,
@@ -46,6 +48,7 @@ async fn a_key_comes_with_everything_its_verdict_depends_on(fresh: Fresh) {
         expires: Some(Millis(NOW.0 + 5)),
         ip_allowlist: vec!["10.0.0.0/8".parse().unwrap(), "2001:db8::/32".parse().unwrap()],
         tier: Some("pro".to_owned()),
+        signing: Some(SealedSecret::new(*b"sealed")),
         external_id: Some("user_1".to_owned()),
         credits: Some(Credits { remaining: 7, refill: Some(refill) }),
         limits: vec![limit_named("requests", 5), limit_named("tokens", 9)],
@@ -71,6 +74,7 @@ async fn a_key_comes_with_everything_its_verdict_depends_on(fresh: Fresh) {
     assert_eq!((key.enabled, key.expires), (false, Some(Millis(NOW.0 + 5))));
     assert_eq!(key.ip_allowlist.len(), 2);
     assert_eq!(key.tier.as_deref(), Some("pro"));
+    assert_eq!(key.signing, Some(SealedSecret::new(*b"sealed")));
     let names = |list: &[Box<str>]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(names(&key.permissions), ["a", "b", "z"]);
     assert_eq!(names(&key.roles), ["r"]);
@@ -174,7 +178,7 @@ async fn of_an_imported_and_an_own_key_with_the_same_text_the_own_one_counts(fre
     use tollkeeper_store::{ImportedKey, imported_hash};
     let project = fresh.project("p").await;
     let sha256 = KeyHash([0x77; 32]);
-    let row = ImportedKey { hash: sha256, terms: KeyTerms::default() };
+    let row = ImportedKey { id: None, hash: sha256, terms: KeyTerms::default() };
     let imported = imported_hash(&fresh.tenant_id, sha256);
     fresh.store.import_keys(fresh.by(), &project, "m", vec![row]).await.unwrap();
     let both = |ours| KeyHashes { ours, imported };

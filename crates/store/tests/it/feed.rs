@@ -7,7 +7,7 @@ use tollkeeper_core::Millis;
 use tollkeeper_decide::Directory;
 use tollkeeper_store::{
     Changed, Changes, CreditsChange, Deletion, Grant, IdentityPatch, KeyPatch, KeyTerms,
-    NewIdentity, NewPermission, NewRole, OutboxEntry, Patch, PermissionPatch, ProjectPatch, Reroll,
+    NewIdentity, NewPermission, NewRole, OutboxEntry, Patch, PermissionPatch, ProjectPatch,
     RolePatch, RootKeyPatch, Store, TenantPatch,
 };
 
@@ -93,7 +93,7 @@ async fn every_change_that_can_touch_a_verdict_names_the_key(fresh: Fresh) {
     store.update_project(by, "p", patch).await.unwrap();
     named("its project").await;
     let before_reroll = store.current_revision().await.unwrap();
-    let reroll = Reroll { id: None, secret: secret(fresh.fresh_hash()), old_expires: Some(NOW) };
+    let reroll = crate::reroll(secret(fresh.fresh_hash()), NOW);
     let rerolled = store.reroll_key(by, &key, reroll).await.unwrap().value;
     assert!(keys_since(store, before_reroll).await.contains(&rerolled));
     named("reroll").await;

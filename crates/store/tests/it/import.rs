@@ -20,7 +20,7 @@ fn bound_to(tenant_id: &str, byte: u8) -> KeyHashes {
 }
 
 fn row(byte: u8, terms: KeyTerms) -> ImportedKey {
-    ImportedKey { hash: KeyHash([byte; 32]), terms }
+    ImportedKey { id: None, hash: KeyHash([byte; 32]), terms }
 }
 
 async fn what_can_be_imported_is_and_the_rest_is_told_row_by_row(fresh: Fresh) {

@@ -3,8 +3,7 @@
 use tollkeeper_decide::KeyHashes;
 use tollkeeper_store::{
     By, CreditsChange, Deletion, Grant, IdentityPatch, ImportedKey, KeyPatch, KeyTerms, NewKey,
-    NewProject, NewRole, Patch, PermissionPatch, ProjectPatch, Reroll, RolePatch, RootKeyPatch,
-    StoreError,
+    NewProject, NewRole, Patch, PermissionPatch, ProjectPatch, RolePatch, RootKeyPatch, StoreError,
 };
 
 use crate::{Fresh, NOBODY, NOW, new_root_key, secret, texts};
@@ -77,8 +76,8 @@ async fn nothing_of_another_tenant_can_be_changed(fresh: Fresh) {
         terms: KeyTerms { roles: texts(&["r"]), ..KeyTerms::default() },
         ..new_key.clone()
     };
-    let imported = ImportedKey { hash: fresh.fresh_hash(), terms: KeyTerms::default() };
-    let reroll = Reroll { id: None, secret: secret(fresh.fresh_hash()), old_expires: Some(NOW) };
+    let imported = ImportedKey { id: None, hash: fresh.fresh_hash(), terms: KeyTerms::default() };
+    let reroll = crate::reroll(secret(fresh.fresh_hash()), NOW);
     let off = KeyPatch { enabled: Some(false), ..KeyPatch::default() };
     let notes = fresh.count("SELECT COUNT(*) FROM admin_audit").await;
     let refusals = [

@@ -3,7 +3,7 @@
 use tollkeeper_core::{CreditRefill, Millis, RefillEvery};
 use tollkeeper_decide::KeyHashes;
 use tollkeeper_store::{
-    Credits, Deletion, Grant, KeyPatch, KeySecret, KeyTerms, NewKey, NewRole, Patch, Reroll, Store,
+    Credits, Deletion, Grant, KeyPatch, KeySecret, KeyTerms, NewKey, NewRole, Patch, Store,
     StoreError, Thing,
 };
 
@@ -233,7 +233,7 @@ async fn a_rerolled_key_takes_everything_over_and_the_old_one_ends(fresh: Fresh)
     let hash = fresh.fresh_hash();
     let until = Millis(NOW.0 + 60_000);
     let secret = KeySecret { start: "sk_new1".to_owned(), ..secret(hash) };
-    let reroll = Reroll { id: None, secret, old_expires: Some(until) };
+    let reroll = crate::reroll(secret, until);
     let new = store.reroll_key(fresh.by(), &old, reroll).await.unwrap().value;
     let shown = async |id: &str| store.key_view(tenant, id, NOW).await.unwrap().unwrap();
     let (before, mut after) = (shown(&old).await, shown(&new).await);
@@ -257,7 +257,7 @@ async fn a_rerolled_key_takes_everything_over_and_the_old_one_ends(fresh: Fresh)
     // A key that ends sooner by itself is not given more time.
     let late = Millis(NOW.0 + 9_000_000);
     let secret = crate::secret(fresh.fresh_hash());
-    let reroll = Reroll { id: None, secret, old_expires: Some(late) };
+    let reroll = crate::reroll(secret, late);
     store.reroll_key(fresh.by(), &old, reroll).await.unwrap();
     assert_eq!(shown(&old).await.expires, Some(until));
 }

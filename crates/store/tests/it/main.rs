@@ -51,6 +51,7 @@ mod rules;
 mod secret;
 mod server;
 mod shelf;
+mod signing;
 mod torn;
 mod usage;
 
@@ -61,7 +62,8 @@ use tempfile::TempDir;
 use tollkeeper_core::{KeyRecord, Limit, Millis, Quota, Width};
 use tollkeeper_decide::{Directory, KeyHash, KeyHashes, NamespaceRecord};
 use tollkeeper_store::{
-    By, KeyOrigin, KeySecret, KeyTerms, LimitTerms, NewKey, NewProject, NewRootKey, Store,
+    By, KeyOrigin, KeySecret, KeyTerms, LimitTerms, NewKey, NewProject, NewRootKey, Reroll, Reseal,
+    Store,
 };
 use tollkeeper_testkit::{Database, Postgres};
 
@@ -207,6 +209,12 @@ fn secret(hash: KeyHash) -> KeySecret {
         byte_length: Some(20),
         recoverable: None,
     }
+}
+
+/// Signing secrets go over to the new key as they are.
+fn reroll(secret: KeySecret, old_expires: Millis) -> Reroll {
+    let reseal = Reseal::new(|old| Some(old.clone()));
+    Reroll { id: None, secret, old_expires: Some(old_expires), reseal }
 }
 
 fn new_root_key(hash: KeyHash) -> NewRootKey {

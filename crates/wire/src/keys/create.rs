@@ -10,6 +10,7 @@ use crate::reply::reply;
 use crate::request::request;
 use crate::roles::ROLE;
 use crate::schema::{Chars, Described, Shape, Whole};
+use crate::signature::{SIGNING, SIGNING_ABOUT};
 use crate::spelling::{EXTERNAL_ID, ID, IP_ALLOWLIST, PERMISSION_SLUG, PREFIX, TIER};
 use crate::stored_limit::{LIMITS, NAMES_DIFFER, RatelimitRequest, limit_names_differ};
 
@@ -45,6 +46,7 @@ request! {
         optional tier "tier": Text<'a> = TIER, "Which rules apply to it. Default: the identity's.";
         optional ip_allowlist "ipAllowlist": Vec<Text<'a>> = IP_ALLOWLIST,
             "Addresses and ranges that may use it. Default: all.";
+        optional signing "signing": KeyText<'a> = SIGNING, SIGNING_ABOUT;
     }
     rules {
         NAMES_DIFFER => |it| limit_names_differ(it.ratelimits.as_ref());

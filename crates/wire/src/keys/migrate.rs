@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 
 use crate::credits::Credits;
+use crate::key_text::KeyText;
 use crate::keys::{EXPIRES_MS, NAME, NAME_ABOUT, PERMISSIONS, ROLES};
 use crate::metadata::{METADATA, Metadata};
 use crate::part::Text;
 use crate::reply::reply;
 use crate::request::request;
 use crate::schema::{Chars, Described, Shape};
+use crate::signature::{SIGNING, SIGNING_ABOUT};
 use crate::spelling::{EXTERNAL_ID, ID, IP_ALLOWLIST, KEY_HASH, TIER};
 use crate::stored_limit::{LIMITS, NAMES_DIFFER, RatelimitRequest, limit_names_differ};
 
@@ -37,6 +39,7 @@ request! {
         optional tier "tier": Text<'a> = TIER, "Which rules apply to it. Default: the identity's.";
         optional ip_allowlist "ipAllowlist": Vec<Text<'a>> = IP_ALLOWLIST,
             "Addresses and ranges that may use it. Default: all.";
+        optional signing "signing": KeyText<'a> = SIGNING, SIGNING_ABOUT;
     }
     rules {
         NAMES_DIFFER => |it| limit_names_differ(it.ratelimits.as_ref());

@@ -52,6 +52,7 @@ reply! {
         listed ratelimits "ratelimits": Cow<'a, [RatelimitReply<'a>]> = LIMIT_REPLIES, "Its own limits.";
         optional tier "tier": Cow<'a, str> = TIER, "Which rules apply to it.";
         listed ip_allowlist "ipAllowlist": Cow<'a, [Box<str>]> = IP_ALLOWLIST, "Addresses that may use it; absent is all.";
+        flagged signing "signing": bool = Shape::Flag, "Whether its requests have to be signed; absent is false.";
         optional revoked_at "revokedAt": u64 = Shape::Integer(COUNT), "When it was revoked, unix milliseconds.";
         optional revoked_reason "revokedReason": Cow<'a, str> = super::retire::REASON, "Why it was revoked.";
     }

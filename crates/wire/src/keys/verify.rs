@@ -9,6 +9,7 @@ use crate::ratelimit::{
 };
 use crate::request::request;
 use crate::schema::{Chars, Described, INTEGER_MAX, Shape, Whole};
+use crate::signature::{RequestSignature, SIGNATURE_ABOUT};
 use crate::spelling::{IP, TOKEN};
 use crate::stored_limit::DURATION;
 
@@ -75,5 +76,6 @@ request! {
         optional source "source": Text<'a> = ORIGIN, "The site or program that asks: a URL or a host.";
         optional method "method": Text<'a> = METHOD, "Method of the end user's request.";
         optional path "path": Text<'a> = PATH, "Path of the end user's request.";
+        optional signature "signature": Box<RequestSignature<'a>> = RequestSignature::SHAPE, SIGNATURE_ABOUT;
     }
 }

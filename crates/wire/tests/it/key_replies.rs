@@ -55,6 +55,7 @@ fn key() -> Key<'static> {
         ratelimits: Cow::default(),
         tier: None,
         ip_allowlist: Cow::default(),
+        signing: false,
         revoked_at: None,
         revoked_reason: None,
     }

@@ -9,3 +9,4 @@ mod key_replies;
 mod keys;
 mod refusals;
 mod replies;
+mod signing;

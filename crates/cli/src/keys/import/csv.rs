@@ -16,6 +16,7 @@ const COLUMNS: &[&str] = &[
     "enabled",
     "credits",
     "tier",
+    "signing",
     "meta",
 ];
 

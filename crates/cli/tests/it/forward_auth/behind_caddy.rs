@@ -1,6 +1,7 @@
 //! A real Caddy with the Caddyfile that is given to users, between a client and an API that shows what reached it.
 
 use std::fmt::Write as _;
+use std::process::Command;
 
 use serde_json::json;
 use tollkeeper_testkit::{Caddy, Connection, Response};
@@ -178,4 +179,34 @@ fn a_proxy_for_one_project_lets_no_other_projects_keys_through() {
     assert_eq!(site.get(&[("x-api-key", &theirs)]).status, 401);
     let chosen = [("x-api-key", &*theirs), ("x-tollkeeper-project", &*other)];
     assert_eq!(site.get(&chosen).status, 401, "which project it is, is the proxy's to say");
+}
+
+#[test]
+fn the_documented_example_signs_a_request_that_passes_once() {
+    const DOCUMENT: &str = include_str!("../../../../../docs/FORWARD_AUTH.md");
+    const SECRET: &str = "a signing secret of this test";
+    let site = Site::open("");
+    let mut client = site.client();
+    let api = project(&mut client);
+    let (_, text) = key(&mut client, &api, json!({"signing": SECRET}));
+    let example = DOCUMENT.lines().skip_while(|line| !line.contains("import hashlib")).take(6);
+    let example: Vec<_> = example.map(str::trim_start).collect();
+    let example = example.join("\n").replace("https://api.example.com", &site.caddy.url());
+    let run = |secret: &str, more: &str| {
+        let program = format!("KEY, SECRET = {text:?}, {secret:?}\n{example}\n{more}");
+        let mut python = Command::new("python3");
+        let done = python.args(["-c", &program]).env("no_proxy", "*").output().expect("Python");
+        let said = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned();
+        (done.status.success(), said)
+    };
+    let (passed, said) = run(SECRET, "");
+    assert!(passed && said.trim() == "200", "{said}");
+    assert_eq!(site.upstream.seen(), 1);
+    let again = "urllib.request.urlopen(urllib.request.Request(url + path, body, headers))";
+    let (passed, said) = run(SECRET, again);
+    assert!(!passed && said.starts_with("200") && said.contains("403"), "{said}");
+    let (passed, said) = run("some other secret", "");
+    assert!(!passed && said.contains("403"), "{said}");
+    assert_eq!(site.upstream.seen(), 2);
+    assert_eq!(site.get(&[("x-api-key", &text)]).status, 403);
 }

@@ -61,7 +61,7 @@ fn leave_traces(client: &mut Client) -> Traces {
     Traces { secrets: texts.map(secret).to_vec(), refusals }
 }
 
-fn assert_nowhere_below(folder: &Path, secret: &str) {
+pub(super) fn assert_nowhere_below(folder: &Path, secret: &str) {
     for entry in fs::read_dir(folder).expect("readable") {
         let path = entry.expect("readable").path();
         if path.is_dir() {

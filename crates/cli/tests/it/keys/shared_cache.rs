@@ -24,29 +24,40 @@ const WORLD: &str = "SG6kYiTRu0+2gPNPfJrZao8k7Ii+c+qOWmxlJg6cuKc=";
 /// The bound is a second; a loaded machine gets as much again. Both are far below the ten of a forgotten entry.
 const SOON: Duration = Duration::from_secs(2);
 
-struct Fleet {
+pub(super) struct Fleet {
     postgres: Postgres,
-    redis: RedisServer,
+    database: Database,
+    pub(super) redis: RedisServer,
     nodes: Vec<(Tollkeeper, TempDir)>,
 }
 
 impl Fleet {
     fn of(nodes: usize) -> Self {
+        Self::with(nodes, &[])
+    }
+
+    /// With settings on top of what every node needs.
+    pub(super) fn with(nodes: usize, more: &[(&str, &str)]) -> Self {
         let postgres = Postgres::start().expect("a database server");
         let database = postgres.database().expect("a database");
         let redis = RedisServer::start().expect("a Redis");
-        let nodes = (0..nodes).map(|_| node(&database, &redis.url())).collect();
-        Self { postgres, redis, nodes }
+        let nodes = (0..nodes).map(|_| node(&database, &redis.url(), more)).collect();
+        Self { postgres, database, redis, nodes }
     }
 
     /// Each knows its root key already.
-    fn clients(&self) -> Vec<Client> {
+    pub(super) fn clients(&self) -> Vec<Client> {
         let client = |(node, _): &(Tollkeeper, TempDir)| {
             let mut client = Client::new(node.url(), node.root_key());
             assert_eq!(code(&mut client, "nothing"), "NOT_FOUND");
             client
         };
         self.nodes.iter().map(client).collect()
+    }
+
+    /// Everything that is in the database, as text.
+    pub(super) fn dump(&self) -> String {
+        self.postgres.dump(&self.database.name).expect("a dump")
     }
 
     /// Names of what is kept, without notices.
@@ -77,13 +88,14 @@ impl Fleet {
 
 const KEYS: &str = "cache:apikey:pk:";
 
-fn node(database: &Database, redis: &str) -> (Tollkeeper, TempDir) {
+fn node(database: &Database, redis: &str, more: &[(&str, &str)]) -> (Tollkeeper, TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
-    let env = [
+    let mut env = vec![
         ("TOLLKEEPER_DATABASE_URL", database.url.as_str()),
         ("TOLLKEEPER_REDIS_URL", redis),
         ("TOLLKEEPER_SECRET", SECRET),
     ];
+    env.extend(more);
     (start(folder.path(), &env).expect("the node starts"), folder)
 }
 
@@ -257,16 +269,16 @@ fn without_redis_keys_come_from_the_database() {
 
 #[test]
 fn a_restored_copy_of_a_database_takes_nothing_from_the_first_one_over_the_same_redis() {
-    let Fleet { postgres, redis, mut nodes } = Fleet::of(0);
+    let Fleet { postgres, database, redis, mut nodes } = Fleet::of(0);
     let first = postgres.database().expect("a database");
-    let (mut server, _folder) = node(&first, &redis.url());
+    let (mut server, _folder) = node(&first, &redis.url(), &[]);
     let mut client = Client::new(server.url(), server.root_key());
     let api = api(&mut client);
     let key = create(&mut client, &api, json!({}));
     assert!(server.terminate().expect("it ends").success());
     let copy = postgres.copy(&first).expect("a copy");
-    nodes.extend([&first, &copy].map(|database| node(database, &redis.url())));
-    let fleet = Fleet { postgres, redis, nodes };
+    nodes.extend([&first, &copy].map(|database| node(database, &redis.url(), &[])));
+    let fleet = Fleet { postgres, database, redis, nodes };
     let mut clients = fleet.clients();
     // The same key and the same secret; revoked in one of them, at a revision that the other has passed.
     clients[1].data("keys.revoke", &json!({"keyId": key.id}));
@@ -310,7 +322,7 @@ fn a_project_is_known_to_another_node_by_each_of_its_names_and_never_after_it_ch
 
 #[test]
 fn the_documented_rights_are_all_that_a_node_needs_of_redis() {
-    let Fleet { postgres, redis, mut nodes } = Fleet::of(0);
+    let Fleet { postgres, redis, mut nodes, .. } = Fleet::of(0);
     let rule: Vec<&str> = SCHEMA
         .lines()
         .skip_while(|line| !line.contains("ACL SETUSER"))
@@ -322,8 +334,8 @@ fn the_documented_rights_are_all_that_a_node_needs_of_redis() {
     assert_eq!(redis.ask(&["ACL", "SETUSER", "tollkeeper", "+hello"]), "OK");
     let database = postgres.database().expect("a database");
     let url = redis.url().replace("redis://", "redis://tollkeeper:PASSWORD@");
-    nodes.push(node(&database, &url));
-    let fleet = Fleet { postgres, redis, nodes };
+    nodes.push(node(&database, &url, &[]));
+    let fleet = Fleet { postgres, database, redis, nodes };
     let mut client = fleet.clients().remove(0);
     let api = api(&mut client);
     let key = create(&mut client, &api, json!({}));

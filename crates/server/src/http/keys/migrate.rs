@@ -3,13 +3,15 @@
 use std::borrow::Cow;
 
 use tollkeeper_decide::KeyHash;
-use tollkeeper_store::{ImportFailure, ImportedKey};
+use tollkeeper_store::{ImportFailure, ImportedKey, KeyTerms, Store};
 use tollkeeper_wire as wire;
 
 use super::super::call::{Call, permit};
 use super::super::desk::{self, Author};
 use super::super::reply::Reply;
 use super::{digest, terms};
+use crate::keyring::Keyring;
+use crate::signing;
 use crate::status::{Refusal, shown};
 
 pub async fn migrate(call: &mut Call<'_>) -> Result<Reply, Refusal> {
@@ -17,7 +19,7 @@ pub async fn migrate(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let caller = call.caller().await?;
     permit(&caller, "api", &request.api_id, "create_key")?;
     let mut given = Given::read(&request);
-    let keys = given.keys()?;
+    let keys = given.keys(&call.app.keyring)?;
     let (project_id, migration_id) = (request.api_id.to_string(), request.migration_id.to_string());
     let author = Author::new(call, &caller);
     let imported = desk::write(call, |store| async move {
@@ -75,9 +77,13 @@ impl<'a> Given<'a> {
         Self { readable, unreadable }
     }
 
-    fn keys(&self) -> Result<Vec<ImportedKey>, Refusal> {
+    fn keys(&self, keyring: &Keyring) -> Result<Vec<ImportedKey>, Refusal> {
         let foreign = |(hash, key): &(KeyHash, &wire::MigratingKey<'_>)| {
-            Ok(ImportedKey { hash: *hash, terms: terms::of_foreign(key)? })
+            let id = Store::fresh_key_id().map_err(|error| Refusal::from(&error))?;
+            let signing = key.signing.as_ref();
+            let signing = signing.map(|secret| signing::seal(keyring, &id, secret.reveal()));
+            let terms = KeyTerms { signing: signing.transpose()?, ..terms::of_foreign(key)? };
+            Ok(ImportedKey { id: Some(id), hash: *hash, terms })
         };
         self.readable.iter().map(foreign).collect()
     }

@@ -1,5 +1,7 @@
 //! The ends of a key: `keys.deleteKey`, `keys.revoke`, and `keys.rerollKey`, which puts a new one in its place.
 
+use std::sync::Arc;
+
 use tollkeeper_core::Millis;
 use tollkeeper_store::{Deletion, KeyView, Reroll, Store};
 use tollkeeper_wire as wire;
@@ -10,6 +12,7 @@ use super::super::reply::Reply;
 use super::access::{find, permitted};
 use super::balance;
 use super::mint::{Recipe, mint};
+use crate::signing;
 use crate::status::Refusal;
 
 const MINUTE_MS: u64 = 60_000;
@@ -55,7 +58,8 @@ pub async fn reroll(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let id = Store::fresh_key_id().map_err(|error| Refusal::from(&error))?;
     let minted = mint(&call.app.keyring, &id, recipe(&old))?;
     let old_expires = request.expiration.map(|grace_ms| old_expires(call.now, grace_ms));
-    let reroll = Reroll { id: Some(id), secret: minted.secret, old_expires };
+    let reseal = signing::reseal(Arc::clone(&call.app.keyring), &old.id, &id);
+    let reroll = Reroll { id: Some(id), secret: minted.secret, old_expires, reseal };
     // The new key starts with the old one's balance.
     balance::tell(call, &old.id).await?;
     let author = Author::new(call, &caller);

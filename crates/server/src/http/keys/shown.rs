@@ -31,6 +31,7 @@ pub fn key<'a>(view: &'a KeyView, plaintext: Option<wire::KeyText<'a>>) -> wire:
         ratelimits: shown_limits(&view.limits).into(),
         tier: view.tier.as_deref().map(Into::into),
         ip_allowlist: ranges.into(),
+        signing: view.signing.is_some(),
         revoked_at: view.revoked_at.map(|at| at.0),
         revoked_reason: view.revoked_reason.as_deref().map(Into::into),
     }

@@ -19,6 +19,8 @@ macro_rules! key_terms {
             expires: asked.expires.map(Millis),
             ip_allowlist: ranges(asked.ip_allowlist.as_deref().unwrap_or_default())?,
             tier: owned(asked.tier.as_ref()),
+            // Sealed by whoever knows the key's id.
+            signing: None,
             external_id: owned(asked.external_id.as_ref()),
             credits: asked.credits.as_ref().and_then(credits),
             limits: limit_terms(asked.ratelimits.as_deref().unwrap_or_default())?,
@@ -49,6 +51,8 @@ pub fn patch(asked: wire::UpdateKeyRequest<'_>) -> Result<KeyPatch, Refusal> {
             wire::Patch::Clear => Some(Vec::new()),
             wire::Patch::Set(asked) => Some(ranges(&asked)?),
         },
+        // Sealed by whoever knows the keyring.
+        signing: Patch::Keep,
         credits: stored::patch(asked.credits, credits_patch),
         limits: match asked.ratelimits {
             wire::Patch::Keep => Patch::Keep,

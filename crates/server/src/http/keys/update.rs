@@ -1,5 +1,6 @@
 //! `keys.updateKey`: absent keeps, null clears, a value replaces.
 
+use tollkeeper_store::{KeyPatch, Patch};
 use tollkeeper_wire as wire;
 
 use super::super::call::Call;
@@ -7,6 +8,7 @@ use super::super::desk::{self, Author};
 use super::super::reply::Reply;
 use super::access::permitted;
 use super::{balance, grants, terms};
+use crate::signing;
 use crate::status::Refusal;
 
 pub async fn update(call: &mut Call<'_>) -> Result<Reply, Refusal> {
@@ -15,7 +17,14 @@ pub async fn update(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let key = permitted(call, &caller, &request.key_id, "update_key").await?;
     grants::may_replace(call, &caller, &request).await?;
     let touches_credits = !request.credits.is_keep();
-    let patch = terms::patch(request)?;
+    let signing = match &request.signing {
+        wire::Patch::Keep => Patch::Keep,
+        wire::Patch::Clear => Patch::Clear,
+        wire::Patch::Set(secret) => {
+            Patch::Set(signing::seal(&call.app.keyring, &key.id, secret.reveal())?)
+        }
+    };
+    let patch = KeyPatch { signing, ..terms::patch(request)? };
     if touches_credits {
         balance::give_back(call, &key.id).await?;
     }

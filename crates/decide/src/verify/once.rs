@@ -1,0 +1,68 @@
+//! A signature counts once: it is one more counter of the bundle, a log with room for a single entry. So a request that
+//! is sent again is refused by the whole fleet, charges nothing, and one that was refused for something else may come
+//! again. The counter is ours alone: no answer shows it.
+
+use std::sync::Arc;
+
+use tollkeeper_core::{Cost, Limit, Quota, SIGNATURE_MEMORY_MS, Sharing, Unsigned, Verdict, Width};
+
+use super::VerifyAsk;
+use super::lines::{Line, Lines};
+use crate::CellHasher;
+use crate::cells::CellAsk;
+use crate::limit_terms::{LimitTerms, Source};
+use crate::loaded_key::{LoadedKey, owner};
+use crate::sharing::Joint;
+
+/// What the counter of signatures said.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sighted {
+    /// The verdict, where it refuses.
+    pub(super) refusal: Option<Verdict>,
+    /// Decided without the shared counters.
+    pub(super) degraded: bool,
+}
+
+/// The line for the signature of a request. `None` for keys that want none: their requests are not touched.
+pub(super) fn line(hasher: &CellHasher, ask: &VerifyAsk<'_>, key: &LoadedKey) -> Option<Line> {
+    key.record.signing.as_ref()?;
+    let value = ask.wanted.signature?.value();
+    let limit = Limit::sliding_log(Quota::new(1)?, Width::from_millis(SIGNATURE_MEMORY_MS)?)?;
+    // Apart from the key's stored limits, whose names are anybody's choice. No id has a colon in it.
+    let tag = owner(hasher, &key.record.tenant_slug, &format!("signatures:{}", key.record.id));
+    let cell = CellAsk { key: tag.cell(value, &limit), namespace: tag.tag, limit, cost: Cost::ONE };
+    let terms = LimitTerms {
+        id: Arc::default(),
+        name: Arc::default(),
+        auto_apply: true,
+        source: Source::Signature,
+        count: None,
+        sharing: Sharing::default(),
+        scope: Arc::clone(&tag.scope),
+    };
+    Some(Line {
+        ask: cell,
+        terms: Arc::new(terms),
+        identifier: Some(value.into()),
+        throttle: None,
+        written: None,
+    })
+}
+
+/// Takes the signature's line out of what was decided. It is the last one, if there is one.
+pub(super) fn take_out(lines: &mut Lines, joint: &mut Joint) -> Sighted {
+    let is_signature = |line: &Line| matches!(line.terms.source, Source::Signature);
+    if !lines.last().is_some_and(is_signature) {
+        return Sighted::default();
+    }
+    lines.pop();
+    let degraded = joint.degraded.pop().unwrap_or_default();
+    let admitted = joint.settled.outcomes.pop().is_none_or(|outcome| outcome.admitted());
+    // Who decides alone may refuse for want of knowledge: that is no word about the request.
+    let refusal = match (admitted, degraded) {
+        (true, _) => None,
+        (false, true) => Some(Verdict::Unavailable),
+        (false, false) => Some(Verdict::Unsigned(Unsigned::Repeated)),
+    };
+    Sighted { refusal, degraded }
+}

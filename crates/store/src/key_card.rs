@@ -85,6 +85,9 @@ const BY_HASH: &str = cards!(
      ORDER BY hash_kind LIMIT 1"
 );
 
+/// How many keys have one of the two hashes, in words that cost little where there is none.
+const ARE_THERE: &str = "SELECT COUNT(*) FROM keys WHERE hash IN ($1, $2) AND deleted_at IS NULL";
+
 const LAST_USED: &str = cards!(
     "SELECT id FROM keys WHERE last_used_at IS NOT NULL AND deleted_at IS NULL
      AND (last_used_at < $2 OR (last_used_at = $2 AND id > $3))
@@ -167,14 +170,16 @@ impl Store {
         &self,
         hashes: KeyHashes,
     ) -> Result<AsOf<Option<KeyRecord>>, StoreError> {
+        let binds: &[Bind<'_>] = binds![&hashes.ours, &hashes.imported];
         if self.strangers.are_many() {
             let known = self.feed.newest();
-            if self.roll_call.is_there(&self.db, hashes).await == Some(false) {
+            let (there,): (i64,) = self.db.read(Purpose::Miss).one(ARE_THERE, binds).await?;
+            if there == 0 {
                 self.strangers.note(false);
                 return Ok(AsOf { revision: known, value: None });
             }
         }
-        let found = self.read_key(binds![&hashes.ours, &hashes.imported]).await?;
+        let found = self.read_key(binds).await?;
         self.strangers.note(found.value.is_some());
         Ok(found)
     }

@@ -44,7 +44,6 @@ mod projects;
 mod quotas;
 mod resets;
 mod roles;
-mod roll_call;
 mod rollup;
 mod room;
 mod root_keys;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::db::{Db, Pools, Purpose};
 use crate::feed::Feed;
 use crate::outbox::NEWEST;
-use crate::roll_call::RollCall;
 use crate::room::Room;
 use crate::strangers::Strangers;
 use crate::{Fault, SealKey, StoreError, postgres, sqlite};
@@ -25,7 +24,6 @@ pub struct Store {
     pub(crate) feed: Feed,
     pub(crate) room: Room,
     pub(crate) strangers: Strangers,
-    pub(crate) roll_call: RollCall,
     /// Who writes without it leaves ends of chains that a server with a secret does not trust.
     pub(crate) seal: Option<Arc<SealKey>>,
 }
@@ -111,7 +109,8 @@ impl Store {
             return Err(fault);
         }
         let db = Db::Lite { read: sqlite::readers(path), write };
-        Ok(Self::on(db, Feed::in_process()))
+        let (room, strangers) = (Room::default(), Strangers::default());
+        Ok(Self { db, feed: Feed::in_process(), seal: None, room, strangers })
     }
 
     async fn connect_server(url: &str, replica: Option<&str>) -> Result<Self, Fault> {
@@ -119,12 +118,8 @@ impl Store {
         let (revision,): (i64,) =
             sqlx::query_as(NEWEST).fetch_one(&pools.background).await.map_err(Fault::from)?;
         let feed = Feed::listening(pools.background.clone(), crate::bind::unsigned(revision));
-        Ok(Self::on(Db::Pg(Box::new(pools)), feed))
-    }
-
-    fn on(db: Db, feed: Feed) -> Self {
-        let (room, strangers, roll_call) = Default::default();
-        Self { db, feed, room, strangers, roll_call, seal: None }
+        let (room, strangers) = (Room::default(), Strangers::default());
+        Ok(Self { db: Db::Pg(Box::new(pools)), feed, seal: None, room, strangers })
     }
 }
 

@@ -1,6 +1,5 @@
 //! Whether most keys that are asked for are not there, as when somebody guesses them. Reading a key with all that belongs to it
-//! is a statement of a dozen joins, also where there is none; whether there is one is a look into an index. In ordinary times
-//! the one statement is asked at once; among strangers a roll call comes before it.
+//! is a statement of a dozen joins, also where there is none; whether there is one is a look into an index. In ordinary times the one statement is asked at once; among strangers it comes second.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -75,12 +75,15 @@ fn from_environment() -> Result<Secret, Failure> {
     }
 }
 
-/// A secret on stdin, without the line's end; `what` names it where it cannot be read.
+/// A secret on stdin, without the line's end and otherwise as it is; `what` names it where it cannot be read.
 pub(crate) fn piped(what: &str) -> Result<String, Failure> {
     let mut text = String::new();
     let read = std::io::stdin().lock().take(STDIN_BYTES_MAX).read_to_string(&mut text);
     match read {
-        Ok(_) => Ok(text.trim().to_owned()),
+        Ok(_) => Ok(text
+            .strip_suffix('\n')
+            .map_or(&*text, |line| line.strip_suffix('\r').unwrap_or(line))
+            .to_owned()),
         Err(error) => {
             Err(Failure::new(Exit::Settings, format!("cannot read {what} from stdin: {error}")))
         }
@@ -88,7 +91,7 @@ pub(crate) fn piped(what: &str) -> Result<String, Failure> {
 }
 
 fn from_stdin() -> Result<Secret, Failure> {
-    match piped("the root key")?.as_str() {
+    match piped("the root key")?.trim() {
         "" => Err(Failure::new(Exit::Settings, "stdin holds no root key")
             .with_next("pipe it in, such as `tollkeeper limit … --root-key-stdin < root.key`")),
         key => Ok(Secret::new(key)),

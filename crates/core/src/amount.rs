@@ -36,8 +36,8 @@ impl Cost {
 // === impl Quota ===
 
 impl Quota {
-    pub fn new(amount: u64) -> Option<Self> {
-        (amount <= AMOUNT_MAX).then_some(Self(amount))
+    pub const fn new(amount: u64) -> Option<Self> {
+        if amount <= AMOUNT_MAX { Some(Self(amount)) } else { None }
     }
 
     pub fn get(self) -> u64 {

@@ -42,8 +42,11 @@ impl Add<u64> for Millis {
 // === impl Width ===
 
 impl Width {
-    pub fn from_millis(ms: u64) -> Option<Self> {
-        NonZeroU64::new(ms).filter(|ms| ms.get() <= WIDTH_MS_MAX).map(Self)
+    pub const fn from_millis(ms: u64) -> Option<Self> {
+        match NonZeroU64::new(ms) {
+            Some(width) if ms <= WIDTH_MS_MAX => Some(Self(width)),
+            _ => None,
+        }
     }
 
     pub fn millis(self) -> u64 {

@@ -5,7 +5,7 @@ use std::hash::Hasher;
 use std::sync::Arc;
 
 use siphasher::sip128::{Hasher128, SipHasher13};
-use tollkeeper_core::{Algorithm, Limit, Millis, Outcome, State, Window};
+use tollkeeper_core::{Algorithm, Cost, Limit, Millis, Outcome, State, Window};
 
 use crate::lease::Scope;
 use crate::ports::ParkedCell;
@@ -140,19 +140,25 @@ impl Cell {
 
     /// Takes the state after a step.
     pub(crate) fn keep(&mut self, state: State, limit: &Limit, outcome: &Outcome) {
+        self.idle_at_s = seconds(state.idle_at(limit));
+        self.fill = outcome.fill();
         self.state = state;
-        self.note(limit, outcome);
     }
 
-    /// Notes what the janitor and an eviction look at, after a step that spent.
+    /// One step where the cell is. True when it was spent from.
     #[inline]
-    pub(crate) fn note(&mut self, limit: &Limit, outcome: &Outcome) {
-        self.idle_at_s = seconds(match limit.algorithm {
-            // As good as fresh when it is whole again, which has just been divided out.
-            Algorithm::TokenBucket { .. } => outcome.reset,
-            _ => self.state.idle_at(limit),
-        });
-        self.fill = outcome.fill();
+    pub(crate) fn step(&mut self, limit: &Limit, cost: Cost, now: Millis) -> (Outcome, bool) {
+        let outcome = self.state.step(limit, cost, now);
+        let spent = outcome.admitted() && cost != Cost::PEEK;
+        if spent {
+            self.idle_at_s = seconds(match limit.algorithm {
+                // As good as fresh when it is whole again, which this step has divided out.
+                Algorithm::TokenBucket { .. } => outcome.reset,
+                _ => self.state.idle_at(limit),
+            });
+            self.fill = outcome.fill();
+        }
+        (outcome, spent)
     }
 
     pub(crate) fn is_idle(&self, now: Millis) -> bool {
@@ -195,6 +201,31 @@ mod tests {
     #[test]
     fn a_cell_is_one_cache_line() {
         assert_eq!((size_of::<Option<Cell>>(), align_of::<Cell>()), (64, 64));
+    }
+
+    #[test]
+    fn a_step_notes_the_same_as_keeping_the_state_that_it_leads_to() {
+        let (quota, width) = (Quota::new(1_000).unwrap(), Width::from_millis(7_001).unwrap());
+        let key = CellKey { subject: 1, exact: 2 };
+        for limit in [
+            sliding(1_000, 7_001),
+            Limit::fixed_window(quota, Window::Aligned(width)),
+            Limit::token_bucket(quota, width, Quota::new(300)),
+            Limit::sliding_log(quota, width).unwrap(),
+        ] {
+            let (mut here, mut there) = (Cell::fresh(key, 0, &limit), Cell::fresh(key, 0, &limit));
+            for (cost, now) in (1..200).map(|n| (Cost::new(n % 7).unwrap(), Millis(n * 311))) {
+                let (stepped, spent) = here.step(&limit, cost, now);
+                let (outcome, next) = there.state.clone().spend(&limit, cost, now);
+                assert_eq!((stepped, &here.state), (outcome, &next));
+                if spent {
+                    there.keep(next, &limit, &outcome);
+                } else {
+                    there.state = next;
+                }
+                assert_eq!((here.idle_at_s, here.fill), (there.idle_at_s, there.fill), "{limit:?}");
+            }
+        }
     }
 
     #[test]

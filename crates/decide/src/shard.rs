@@ -80,9 +80,8 @@ impl Shard {
     pub(crate) fn spend(&mut self, touch: &Touch<'_>) -> Option<Outcome> {
         let slot = self.cells.place(touch.key)?;
         let cell = self.cells.at_mut(slot)?;
-        let outcome = cell.state.step(touch.limit, touch.cost, touch.now);
-        if outcome.admitted() && touch.cost != Cost::PEEK {
-            cell.note(touch.limit, &outcome);
+        let (outcome, spent) = cell.step(touch.limit, touch.cost, touch.now);
+        if spent {
             self.cells.mark(slot);
         }
         Some(outcome)

@@ -58,10 +58,10 @@ pub(crate) fn home(key: CellKey, slots: usize) -> usize {
 #[allow(unsafe_code, reason = "the standard library has no safe word for it yet")]
 #[inline]
 fn fetch_line(address: usize) {
-    use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
     // SAFETY: a prefetch reads nothing that the program could see and never faults, whatever is at the address.
-    unsafe { _mm_prefetch::<_MM_HINT_ET0>(std::ptr::without_provenance(address)) };
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(address)) };
 }
 
 /// Elsewhere the cell is fetched when it is looked at.

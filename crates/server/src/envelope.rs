@@ -2,6 +2,7 @@
 //! A sealed text names the key it was sealed with, so that another one can take over.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use zeroize::Zeroizing;
 
 /// Names today's key in every sealed text.
 const KEY_ID: u8 = 1;
@@ -39,7 +40,8 @@ impl Envelope {
         if *key_id != KEY_ID {
             return None;
         }
-        let mut body = body.to_vec();
+        // What is handed out is the caller's to wipe; this copy is ours.
+        let mut body = Zeroizing::new(body.to_vec());
         let nonce = Nonce::assume_unique_for_key(*nonce);
         let text = self.key.open_in_place(nonce, Aad::from(bound(row)), &mut body).ok()?;
         Some(text.to_vec())

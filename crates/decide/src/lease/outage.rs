@@ -44,11 +44,14 @@ impl<W> LeaseCell<W> {
         Dealt { outcome, units: held, degraded: true, unavailable, at }
     }
 
-    /// This node's part: of what was left when the origin was last heard in this window, else of the limit.
+    /// This node's part: of what was left when the origin was last heard in this window, else of the limit. A log has no
+    /// window: what the origin knew of it counts until it has aged.
     fn share_of(&mut self, ask: &LeaseAsk, nodes: u64, at: Millis) -> Outcome {
         let nodes = nodes.max(1);
         let (start, _) = ask.limit.window_at(at);
-        let known = self.seen.as_ref().filter(|_| start.0 == self.win && self.win > 0);
+        let is_log = matches!(ask.limit.algorithm, Algorithm::SlidingLog(_));
+        let is_this_window = start.0 == self.win && self.win > 0;
+        let known = self.seen.as_ref().filter(|_| is_log || is_this_window);
         let whole = match known {
             Some(seen) => seen.state.probe(&ask.limit, Cost::PEEK, at).remaining,
             None => ask.limit.quota.get(),

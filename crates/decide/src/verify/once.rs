@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use tollkeeper_core::{Cost, Limit, Quota, SIGNATURE_MEMORY_MS, Sharing, Unsigned, Verdict, Width};
+use tollkeeper_core::{
+    Algorithm, Cost, Limit, Quota, SIGNATURE_MEMORY_MS, Sharing, Unsigned, Verdict, Width,
+};
 
 use super::VerifyAsk;
 use super::lines::{Line, Lines};
@@ -13,6 +15,13 @@ use crate::cells::CellAsk;
 use crate::limit_terms::{LimitTerms, Source};
 use crate::loaded_key::{LoadedKey, owner};
 use crate::sharing::Joint;
+
+/// Made when this is compiled: there is no way in which a signature would be left uncounted.
+#[allow(clippy::panic, reason = "it does not compile then")]
+const ONCE: Limit = match (Quota::new(1), Width::from_millis(SIGNATURE_MEMORY_MS)) {
+    (Some(quota), Some(width)) => Limit { quota, algorithm: Algorithm::SlidingLog(width) },
+    _ => panic!("a signature is remembered for a time that can be counted"),
+};
 
 /// What the counter of signatures said.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,10 +36,10 @@ pub(super) struct Sighted {
 pub(super) fn line(hasher: &CellHasher, ask: &VerifyAsk<'_>, key: &LoadedKey) -> Option<Line> {
     key.record.signing.as_ref()?;
     let value = ask.wanted.signature?.value();
-    let limit = Limit::sliding_log(Quota::new(1)?, Width::from_millis(SIGNATURE_MEMORY_MS)?)?;
     // Apart from the key's stored limits, whose names are anybody's choice. No id has a colon in it.
     let tag = owner(hasher, &key.record.tenant_slug, &format!("signatures:{}", key.record.id));
-    let cell = CellAsk { key: tag.cell(value, &limit), namespace: tag.tag, limit, cost: Cost::ONE };
+    let key = tag.cell(value, &ONCE);
+    let cell = CellAsk { key, namespace: tag.tag, limit: ONCE, cost: Cost::ONE };
     let terms = LimitTerms {
         id: Arc::default(),
         name: Arc::default(),

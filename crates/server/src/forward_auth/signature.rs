@@ -16,6 +16,10 @@ pub fn signature_of<'a>(
 ) -> Option<Box<SignedRequest<'a>>> {
     let mut lines = headers.get_all(HEADER).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return None };
+    // Bytes that are no text read alike, whichever they are: nobody can have signed these and no others.
+    if original.uri.contains(char::REPLACEMENT_CHARACTER) {
+        return None;
+    }
     let spelled = spelled(line.to_str().ok()?)?;
     SignedRequest::new(keyring, spelled, Some(&original.method), Some(&original.uri))
 }
@@ -56,14 +60,27 @@ mod tests {
     const DIGEST: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
 
     fn is_read(lines: &[&str]) -> bool {
+        is_read_for("/", lines)
+    }
+
+    fn is_read_for(uri: &str, lines: &[&str]) -> bool {
         let mut headers = HeaderMap::new();
         for line in lines {
             headers.append(HeaderName::from_static(HEADER), line.parse().unwrap());
         }
         let ip = Ipv4Addr::LOCALHOST.into();
-        let original = Original { method: "GET".into(), uri: "/".into(), ip };
+        let original = Original { method: "GET".into(), uri: uri.into(), ip };
         let keyring = Keyring::derive("0123456789abcdef0123456789abcdef").unwrap();
         signature_of(&headers, &original, &keyring).is_some()
+    }
+
+    #[test]
+    fn a_path_that_is_no_text_cannot_be_signed() {
+        let good = format!("t=1,v1={DIGEST}");
+        for (uri, is_text) in [(&b"/a?b=c"[..], true), (b"/a?b=\xff", false), (b"/\xfe", false)] {
+            let uri = String::from_utf8_lossy(uri);
+            assert_eq!(is_read_for(&uri, &[&good]), is_text, "{uri}");
+        }
     }
 
     #[test]

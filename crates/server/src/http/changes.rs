@@ -18,6 +18,7 @@ use crate::status::Refusal;
 
 /// As long as a job that runs every night may need to come back.
 pub const REMEMBERED_MS: u64 = 24 * 60 * 60 * 1_000;
+const BODY: &[u8] = b"body of a change ";
 /// A claim this old without an answer belonged to a process that died: no change takes so long.
 const ABANDONED_MS: u64 = 60_000;
 /// 5 s in all, as long as the most impatient client waits; then it is told to come back. The first looks are close
@@ -38,7 +39,8 @@ pub async fn answer(route: &'static Route, call: &mut Call<'_>) -> Result<Reply,
         route: route.path,
         key: String::from_utf8_lossy(key).into_owned(),
         // Keyed: a body may hold a signing secret, and who reads the database must not be able to try secrets against it.
-        body_hash: call.app.keyring.hash(&Sha256::digest(call.body)).0,
+        // The label tells it from the hash of a key.
+        body_hash: call.app.keyring.hash(&[BODY, Sha256::digest(call.body).as_slice()].concat()).0,
         at: call.now,
     };
     if let Some(given) = claim.stake(call).await? {

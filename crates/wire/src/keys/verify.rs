@@ -75,7 +75,7 @@ request! {
         optional referer "referer": Text<'a> = ORIGIN, "The page that the end user came from: a URL or a host.";
         optional source "source": Text<'a> = ORIGIN, "The site or program that asks: a URL or a host.";
         optional method "method": Text<'a> = METHOD, "Method of the end user's request.";
-        optional path "path": Text<'a> = PATH, "Path of the end user's request.";
+        optional path "path": Text<'a> = PATH, "Path of the end user's request, with its query where it is signed.";
         optional signature "signature": Box<RequestSignature<'a>> = RequestSignature::SHAPE, SIGNATURE_ABOUT;
     }
 }

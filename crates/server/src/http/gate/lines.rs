@@ -43,6 +43,7 @@ fn counted_for<'a>(
     let user = user.map(|user| ("user", user));
     match &one.terms.source {
         Source::Rule(of) => (&of.scope, one.identifier.as_deref().unwrap_or_default()),
+        // The counter of signatures is taken out of what was decided, and is never one of these.
         Source::Key | Source::Signature => key.unwrap_or_default(),
         Source::Identity | Source::Quota => user.unwrap_or_default(),
         Source::AdHoc => key.or(user).unwrap_or(("tenant", "")),

@@ -1,7 +1,7 @@
 //! `keys.createKey`: the one moment at which a key's text is known.
 
 use tollkeeper_decide::RootKey;
-use tollkeeper_store::{KeyTerms, NewKey, Store, Thing};
+use tollkeeper_store::{NewKey, Store, Thing};
 use tollkeeper_wire as wire;
 
 use super::super::call::{Call, permit};
@@ -9,7 +9,6 @@ use super::super::desk::{self, Author};
 use super::super::reply::Reply;
 use super::mint::{Recipe, mint};
 use super::terms;
-use crate::signing;
 use crate::status::Refusal;
 
 pub async fn create(call: &mut Call<'_>) -> Result<Reply, Refusal> {
@@ -18,13 +17,12 @@ pub async fn create(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     may_create(&caller, &request)?;
     let id = Store::fresh_key_id().map_err(|error| Refusal::from(&error))?;
     let minted = mint(&call.app.keyring, &id, recipe(&request))?;
-    let signing = request.signing.as_ref();
-    let signing = signing.map(|secret| signing::seal(&call.app.keyring, &id, secret.reveal()));
+    let terms = terms::of_new(&call.app.keyring, &id, &request)?;
     let new = NewKey {
         id: Some(id),
         project_id: request.api_id.to_string(),
         secret: minted.secret,
-        terms: KeyTerms { signing: signing.transpose()?, ..terms::of_new(&request)? },
+        terms,
     };
     let author = Author::new(call, &caller);
     let made =

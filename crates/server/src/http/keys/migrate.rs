@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use tollkeeper_decide::KeyHash;
-use tollkeeper_store::{ImportFailure, ImportedKey, KeyTerms, Store};
+use tollkeeper_store::{ImportFailure, ImportedKey, Store};
 use tollkeeper_wire as wire;
 
 use super::super::call::{Call, permit};
@@ -11,7 +11,6 @@ use super::super::desk::{self, Author};
 use super::super::reply::Reply;
 use super::{digest, terms};
 use crate::keyring::Keyring;
-use crate::signing;
 use crate::status::{Refusal, shown};
 
 pub async fn migrate(call: &mut Call<'_>) -> Result<Reply, Refusal> {
@@ -80,9 +79,7 @@ impl<'a> Given<'a> {
     fn keys(&self, keyring: &Keyring) -> Result<Vec<ImportedKey>, Refusal> {
         let foreign = |(hash, key): &(KeyHash, &wire::MigratingKey<'_>)| {
             let id = Store::fresh_key_id().map_err(|error| Refusal::from(&error))?;
-            let signing = key.signing.as_ref();
-            let signing = signing.map(|secret| signing::seal(keyring, &id, secret.reveal()));
-            let terms = KeyTerms { signing: signing.transpose()?, ..terms::of_foreign(key)? };
+            let terms = terms::of_foreign(keyring, &id, key)?;
             Ok(ImportedKey { id: Some(id), hash: *hash, terms })
         };
         self.readable.iter().map(foreign).collect()

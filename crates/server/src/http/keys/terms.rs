@@ -1,16 +1,18 @@
 //! From what a caller asks of a key to what the store keeps. The wire has checked every bound and spelling already.
 
-use tollkeeper_core::{Cidr, CreditRefill, Millis, RefillEvery};
+use tollkeeper_core::{Cidr, CreditRefill, Millis, RefillEvery, SealedSecret};
 use tollkeeper_store::{Credits, CreditsPatch, KeyPatch, KeyTerms, Patch};
 use tollkeeper_wire as wire;
 
 use super::super::limit_terms::limit_terms;
 use super::super::stored::{self, owned, texts};
+use crate::keyring::Keyring;
+use crate::signing;
 use crate::status::Refusal;
 
 /// A new key and one that comes from elsewhere spell their terms alike.
 macro_rules! key_terms {
-    ($asked:expr) => {{
+    ($asked:expr, $signing:expr) => {{
         let asked = $asked;
         Ok(KeyTerms {
             name: owned(asked.name.as_ref()),
@@ -19,8 +21,7 @@ macro_rules! key_terms {
             expires: asked.expires.map(Millis),
             ip_allowlist: ranges(asked.ip_allowlist.as_deref().unwrap_or_default())?,
             tier: owned(asked.tier.as_ref()),
-            // Sealed by whoever knows the key's id.
-            signing: None,
+            signing: $signing,
             external_id: owned(asked.external_id.as_ref()),
             credits: asked.credits.as_ref().and_then(credits),
             limits: limit_terms(asked.ratelimits.as_deref().unwrap_or_default())?,
@@ -30,15 +31,28 @@ macro_rules! key_terms {
     }};
 }
 
-pub fn of_new(asked: &wire::CreateKeyRequest<'_>) -> Result<KeyTerms, Refusal> {
-    key_terms!(asked)
+/// For the key of this id, which is what its secret is sealed for.
+pub fn of_new(
+    keyring: &Keyring,
+    key_id: &str,
+    asked: &wire::CreateKeyRequest<'_>,
+) -> Result<KeyTerms, Refusal> {
+    key_terms!(asked, sealed(keyring, key_id, asked.signing.as_ref())?)
 }
 
-pub fn of_foreign(asked: &wire::MigratingKey<'_>) -> Result<KeyTerms, Refusal> {
-    key_terms!(asked)
+pub fn of_foreign(
+    keyring: &Keyring,
+    key_id: &str,
+    asked: &wire::MigratingKey<'_>,
+) -> Result<KeyTerms, Refusal> {
+    key_terms!(asked, sealed(keyring, key_id, asked.signing.as_ref())?)
 }
 
-pub fn patch(asked: wire::UpdateKeyRequest<'_>) -> Result<KeyPatch, Refusal> {
+pub fn patch(
+    keyring: &Keyring,
+    key_id: &str,
+    asked: wire::UpdateKeyRequest<'_>,
+) -> Result<KeyPatch, Refusal> {
     Ok(KeyPatch {
         name: stored::patch(asked.name, String::from),
         external_id: stored::patch(asked.external_id, String::from),
@@ -51,8 +65,13 @@ pub fn patch(asked: wire::UpdateKeyRequest<'_>) -> Result<KeyPatch, Refusal> {
             wire::Patch::Clear => Some(Vec::new()),
             wire::Patch::Set(asked) => Some(ranges(&asked)?),
         },
-        // Sealed by whoever knows the keyring.
-        signing: Patch::Keep,
+        signing: match &asked.signing {
+            wire::Patch::Keep => Patch::Keep,
+            wire::Patch::Clear => Patch::Clear,
+            wire::Patch::Set(secret) => {
+                Patch::Set(signing::seal(keyring, key_id, secret.reveal())?)
+            }
+        },
         credits: stored::patch(asked.credits, credits_patch),
         limits: match asked.ratelimits {
             wire::Patch::Keep => Patch::Keep,
@@ -62,6 +81,14 @@ pub fn patch(asked: wire::UpdateKeyRequest<'_>) -> Result<KeyPatch, Refusal> {
         permissions: asked.permissions.as_deref().map(texts),
         roles: asked.roles.as_deref().map(texts),
     })
+}
+
+fn sealed(
+    keyring: &Keyring,
+    key_id: &str,
+    secret: Option<&wire::KeyText<'_>>,
+) -> Result<Option<SealedSecret>, Refusal> {
+    secret.map(|secret| signing::seal(keyring, key_id, secret.reveal())).transpose()
 }
 
 fn credits(asked: &wire::Credits) -> Option<Credits> {

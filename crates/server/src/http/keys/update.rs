@@ -1,6 +1,5 @@
 //! `keys.updateKey`: absent keeps, null clears, a value replaces.
 
-use tollkeeper_store::{KeyPatch, Patch};
 use tollkeeper_wire as wire;
 
 use super::super::call::Call;
@@ -8,7 +7,6 @@ use super::super::desk::{self, Author};
 use super::super::reply::Reply;
 use super::access::permitted;
 use super::{balance, grants, terms};
-use crate::signing;
 use crate::status::Refusal;
 
 pub async fn update(call: &mut Call<'_>) -> Result<Reply, Refusal> {
@@ -17,14 +15,7 @@ pub async fn update(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let key = permitted(call, &caller, &request.key_id, "update_key").await?;
     grants::may_replace(call, &caller, &request).await?;
     let touches_credits = !request.credits.is_keep();
-    let signing = match &request.signing {
-        wire::Patch::Keep => Patch::Keep,
-        wire::Patch::Clear => Patch::Clear,
-        wire::Patch::Set(secret) => {
-            Patch::Set(signing::seal(&call.app.keyring, &key.id, secret.reveal())?)
-        }
-    };
-    let patch = KeyPatch { signing, ..terms::patch(request)? };
+    let patch = terms::patch(&call.app.keyring, &key.id, request)?;
     if touches_credits {
         balance::give_back(call, &key.id).await?;
     }

@@ -17,8 +17,13 @@ use crate::ids::RequestId;
 use crate::settings::Settings;
 use crate::upkeep::{every, report};
 
-/// A quarter of a second: what was decided can be searched for almost at once, and a batch is worth its transaction.
-const WRITE: Duration = Duration::from_millis(250);
+/// Few rows wait for others, a quarter of a second at most: what was decided can be searched for almost at once, and a batch is
+/// worth its transaction.
+const LOOK: Duration = Duration::from_millis(50);
+const LOOKS_MAX: u32 = 5;
+/// So many need not wait. Written a few at a time they keep the database from its other work for a millisecond or two, where a
+/// flood of refusals in one piece would hold up requests on the same machine.
+const ENOUGH: usize = 64;
 /// So many rows are written at a time.
 const BATCH: usize = 4_000;
 /// How often what was counted is added to its minutes.
@@ -268,10 +273,13 @@ impl Auditor {
 
     /// Runs until dropped.
     async fn write_behind(self, store: Store) {
-        let mut beats = every(WRITE);
+        let mut beats = every(LOOK);
         let mut failing = false;
-        loop {
+        for look in (1..=LOOKS_MAX).cycle() {
             beats.tick().await;
+            if look < LOOKS_MAX && self.counts().waiting < ENOUGH {
+                continue;
+            }
             let outcome = self.write_out(&store).await;
             report("decisions could not be written to the audit", &outcome, &mut failing);
         }

@@ -12,13 +12,18 @@ use crate::lease::sight::Sight;
 use crate::lease::{CellName, Dealt, Errand, LeaseAsk, Link, Missed, Near, OnOutage, Stage, Units};
 use crate::sync::{Ordering, lock};
 
+/// Room for what is spent together, at least, over all shards. A cell that nobody asks for can be forgotten after a second or two:
+/// so many are new to a node in that time only when Redis cannot keep up either.
+const BUNDLED_MIN: usize = 65_536;
+
 // === impl LeaseTable ===
 
 impl<W> LeaseTable<W> {
     /// Cells that may be in a shard for this ask. One of several that are spent together needs a cell to be set aside in,
-    /// and so finds an eighth more room than others do.
+    /// and so finds an eighth more room than others do, and never little.
     pub(super) fn room_for(&self, ask: &LeaseAsk) -> usize {
-        if ask.bundled { self.room + self.room.div_ceil(8) } else { self.room }
+        let more = self.room.div_ceil(8).max(BUNDLED_MIN.div_ceil(self.shards.len()));
+        if ask.bundled { self.room + more } else { self.room }
     }
 
     /// How a cell will stand at a later moment of the origin's clock, by what was last heard of it and if nobody asks

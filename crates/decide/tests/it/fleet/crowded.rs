@@ -10,8 +10,10 @@ use tollkeeper_decide::{
 
 const START: Millis = Millis(1_700_000_000_000);
 const QUOTA: u64 = 100;
+/// For bundles in a full shard: 65,536 in all, of 64 shards.
+const MORE_PER_SHARD: u64 = 1_024;
 
-/// One cell in each shard, and one more for bundles.
+/// One cell in each shard, and some more for bundles.
 fn table() -> LeaseTable<u64> {
     LeaseTable::new(64, Boot(7))
 }
@@ -92,20 +94,24 @@ fn one_of_a_bundle_is_set_aside_in_a_full_table_and_goes_back_when_the_bundle_is
 
 #[test]
 fn without_any_room_one_of_a_bundle_is_refused_and_nothing_is_taken_for_it() {
-    let (table, mut record) = (full(), None);
-    let more = errand(near(&table, &ask(2, true)));
-    run(&table, &mut record, &more);
-    let NearLease::Dealt(dealt, None) = near(&table, &ask(3, true)) else {
+    let table = full();
+    // However small the table is, bundles find room for what is new within a moment.
+    for cell in 2..=MORE_PER_SHARD + 1 {
+        let (more, mut record) = (errand(near(&table, &ask(cell, true))), None);
+        assert!(run(&table, &mut record, &more)[0].outcome.admitted());
+    }
+    let last = MORE_PER_SHARD + 2;
+    let NearLease::Dealt(dealt, None) = near(&table, &ask(last, true)) else {
         panic!("it was asked for")
     };
     assert!(!dealt.outcome.admitted() && dealt.units.is_none() && dealt.degraded, "{dealt:?}");
     // Alone it needs no place to wait in.
-    let (alone, mut third) = (errand(near(&table, &ask(3, false))), None);
+    let (alone, mut record) = (errand(near(&table, &ask(last, false))), None);
     assert!(alone.detached.is_some(), "{alone:?}");
-    let taken = Record::take(&mut third, &alone.take, false, START);
-    let dealt = table.deal_detached(&ask(3, false), Ok(&taken), START);
+    let taken = Record::take(&mut record, &alone.take, false, START);
+    let dealt = table.deal_detached(&ask(last, false), Ok(&taken), START);
     assert!(dealt.outcome.admitted());
-    assert_eq!(free(&mut third), QUOTA - 1);
+    assert_eq!(free(&mut record), QUOTA - 1);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! It never reads a clock; `now` comes in.
 
 mod grant;
+mod log_book;
 #[cfg(test)]
 mod properties;
 mod record;
@@ -10,7 +11,8 @@ mod record;
 use crate::{Algorithm, Limit, Millis, State};
 
 pub use grant::{ALPHA, dated_at};
-pub use record::{Record, log_copy};
+pub use log_book::{log_copy, moment as log_moment};
+pub use record::Record;
 
 /// One process life, as it is known in records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -43,7 +43,9 @@ pub use key_record::{
     Block, CreditTerms, IdentityQuota, IdentityRecord, KeyRecord, ProjectRecord, StoredLimit,
 };
 pub use key_text::{key_is_intact, key_start, key_text};
-pub use lease::{AHEAD_MS, ALPHA, Boot, Record, Stand, Take, Taken, Totals, dated_at, log_copy};
+pub use lease::{
+    AHEAD_MS, ALPHA, Boot, Record, Stand, Take, Taken, Totals, dated_at, log_copy, log_moment,
+};
 pub use limit::{Algorithm, Consistency, LOG_QUOTA_MAX, Limit, OnOutage, Sharing};
 pub use month::Month;
 pub use outcome::{Admission, Outcome};

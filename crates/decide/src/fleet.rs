@@ -275,7 +275,7 @@ impl Fleet {
 
     async fn ask_once(&self, errand: &Errand) -> Result<Taken, Missed> {
         let began = (self.clock)();
-        let given = self.patience.once(&errand.take.limit);
+        let given = self.patience.once();
         let answer = self.origin.take(&errand.name, &errand.take, given).await;
         let now = (self.clock)();
         // A clock that rings late tells of this machine and not of Redis.

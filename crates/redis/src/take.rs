@@ -4,7 +4,7 @@
 use redis::Value;
 use tollkeeper_core::{
     Algorithm, FixedWindow, Millis, SlidingWindow, Stand, State, Take, Taken, TokenBucket, Totals,
-    log_copy,
+    log_copy, log_moment,
 };
 use tollkeeper_decide::CellName;
 
@@ -21,8 +21,12 @@ pub(crate) struct TakeCall {
     pub(crate) record: String,
     pub(crate) epoch: String,
     kind: &'static str,
-    boot: [u8; 11],
-    numbers: [u64; 13],
+    /// Its eleven characters; of a call that tells nothing its 8 bytes.
+    boot: ([u8; 11], usize),
+    /// Those in front of the fingerprint, and those behind it.
+    numbers: ([u64; 5], [u64; 8]),
+    /// So many of those behind it are said.
+    said: usize,
     print: String,
 }
 
@@ -43,26 +47,25 @@ impl TakeCall {
         let Totals { plain, granted, used, returned } = take.totals;
         let record = record_key(name, &take.limit, take.win);
         let print = format!("{:x}", fingerprint(&record, take));
+        let (boot, said) = if is_plain(take) {
+            let mut bytes = [0; 11];
+            bytes[..8].copy_from_slice(&take.boot.0.to_be_bytes());
+            let said = if capacity > 0 { 2 } else { usize::from(take.nodes != 1) };
+            ((bytes, 8), said)
+        } else {
+            ((take.boot.text(), 11), 8)
+        };
+        let bundled = u64::from(take.bundled);
         Self {
             tag,
             epoch: epoch_key(tag),
             kind,
-            boot: take.boot.text(),
-            numbers: [
-                take.seq,
-                take.win,
-                plain,
-                granted,
-                used,
-                returned,
-                take.need,
-                take.ask,
-                u64::from(take.bundled),
-                take.nodes,
-                take.limit.quota.get(),
-                width,
-                capacity,
-            ],
+            boot,
+            numbers: (
+                [take.seq, take.win, take.need, take.limit.quota.get(), width],
+                [take.nodes, capacity, take.ask, bundled, plain, granted, used, returned],
+            ),
+            said,
             record,
             print,
         }
@@ -73,11 +76,13 @@ impl TakeCall {
     }
 
     pub(crate) fn args(&self) -> Vec<Arg<'_>> {
-        let mut args = Vec::with_capacity(16);
-        args.push(Arg::from(self.kind));
-        args.push(Arg::from(&self.boot[..]));
-        args.extend(self.numbers.iter().map(|number| Arg::from(*number)));
+        let (boot, length) = &self.boot;
+        let (before, behind) = &self.numbers;
+        let mut args = Vec::with_capacity(8 + self.said);
+        args.extend([Arg::from(self.kind), Arg::from(&boot[..*length])]);
+        args.extend(before.iter().map(|number| Arg::from(*number)));
         args.push(Arg::from(self.print.as_str()));
+        args.extend(behind[..self.said].iter().map(|number| Arg::from(*number)));
         args
     }
 
@@ -136,14 +141,23 @@ impl TakeCall {
     }
 }
 
+/// Nothing to tell, and just what it needs to ask for: as the first call about an identifier is, and for most the only one.
+fn is_plain(take: &Take) -> bool {
+    take.totals == Totals::default() && take.need > 0 && take.ask == take.need && !take.bundled
+}
+
 /// The numbers of an answer. A call that made its record and took just what it needed is told so in three, as by far the
 /// most calls for new identifiers are.
 fn spelt_out(take: &Take, numbers: &[u64]) -> Option<[u64; 17]> {
     let [now, stand, win] = *numbers else { return numbers.try_into().ok() };
-    let at = if matches!(take.limit.algorithm, Algorithm::TokenBucket { .. }) { now } else { 0 };
     let need = take.need;
+    let [b, c] = match take.limit.algorithm {
+        Algorithm::TokenBucket { .. } => [0, now],
+        Algorithm::SlidingLog(width) => [log_moment(take.limit.quota, width, Millis(now)), need],
+        _ => [0, 0],
+    };
     (stand == MADE_AND_TOOK)
-        .then_some([now, 0, win, need, 0, 0, 0, 1, 0, 0, 0, need, 0, at, 0, 1, 0])
+        .then_some([now, 0, win, need, 0, 0, 0, 1, 0, 0, 0, need, b, c, 0, 1, 0])
 }
 
 fn state(take: &Take, win: u64, [a, b, c]: [u64; 3], now: Millis) -> State {

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::grant::{Grant, Room, soon};
+use super::log_book::{LogBook, moment};
 use super::{Boot, Stand, Take, Taken, Totals};
 use crate::limit::Limit;
-use crate::{
-    Algorithm, Cost, FixedWindow, Millis, SlidingLog, SlidingWindow, State, TokenBucket, Width,
-};
+use crate::{Algorithm, Cost, FixedWindow, Millis, SlidingWindow, State, TokenBucket, Width};
 
 /// A node drops a bucket's lease 10 s after its last answered call; what it held then is written off as
 /// spent a little later, so that the units of the dead flow back.
@@ -15,12 +14,6 @@ pub(super) const SILENT_MS: u64 = 10_060;
 
 /// Not more often: those who hold need time to answer.
 const RECALL_MS: u64 = 50;
-
-/// A sliding log is kept in this many steps of its width: an entry is rounded up, so at most 0.1 % is late.
-const LOG_STEPS: u64 = 1000;
-
-/// What a request that takes straight from the record has, at most, until it is answered.
-const PLAIN_MS: u64 = 10;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
@@ -31,8 +24,7 @@ pub struct Record {
     bucket: TokenBucket,
     /// The rate at which the bucket was last filled.
     tokens: u64,
-    /// Units by the moment they count as spent.
-    log: BTreeMap<u64, u64>,
+    log: LogBook,
     boots: BTreeMap<Boot, Entry>,
     recalled_at: u64,
     /// When it is forgotten, if nobody calls.
@@ -48,8 +40,10 @@ struct Entry {
     totals: Totals,
     /// The same of the window before, where that still counts.
     before: Totals,
-    /// Last heard of; for a log, the moment that its last units were entered under.
+    /// Last heard of; for a log, the moment that its last loan was entered under.
     at: u64,
+    /// Of a log's last loan, what still stands under that moment.
+    open: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,11 +114,7 @@ impl Record {
         self.previous = 0;
         self.bucket.missing = self.outstanding;
         self.bucket.fraction = 0;
-        let newest = self.log.keys().next_back().copied();
-        self.log.clear();
-        if let Some(at) = newest.filter(|_| self.outstanding > 0) {
-            self.log.insert(at, self.outstanding);
-        }
+        self.log.reset(self.outstanding);
     }
 
     fn roll(&mut self, call: &Take, now: Millis) {
@@ -149,7 +139,7 @@ impl Record {
                 }
             }
             Algorithm::SlidingLog(width) => {
-                self.log.retain(|at, _| at + width.millis() > now.0);
+                self.log.forget(width, now);
             }
         }
     }
@@ -172,7 +162,8 @@ impl Record {
         if call.win == self.win {
             let (before, after) = (known.totals, known.totals.merged(call.totals));
             let missing = self.bucket.missing;
-            self.count(call, before, after, (entry.at, known.got.lent), now);
+            self.count(call, before, after, now);
+            self.settle(call, &mut entry, after, now);
             self.cap_missing(&call.limit, missing, learning, now);
             entry.totals = after;
         } else if self.is_previous(call) {
@@ -236,14 +227,7 @@ impl Record {
     }
 
     /// The difference that merged totals make.
-    fn count(
-        &mut self,
-        call: &Take,
-        before: Totals,
-        after: Totals,
-        last_loan: (u64, u64),
-        now: Millis,
-    ) {
+    fn count(&mut self, call: &Take, before: Totals, after: Totals, now: Millis) {
         let taken = (after.plain - before.plain) + (after.granted - before.granted);
         let mut returned = after.returned - before.returned;
         if let Algorithm::TokenBucket { .. } = call.limit.algorithm {
@@ -251,8 +235,27 @@ impl Record {
             returned = returned.min(after.granted.saturating_sub(after.used + before.returned));
         }
         self.add(&call.limit, taken, now, false);
-        self.give_back(&call.limit, returned, last_loan);
+        self.counted = self.counted.saturating_sub(returned);
+        if let Algorithm::TokenBucket { .. } = call.limit.algorithm {
+            self.bucket.missing = self.bucket.missing.saturating_sub(returned);
+        }
         self.outstanding = (self.outstanding + after.held()).saturating_sub(before.held());
+    }
+
+    /// A log's last loan stands under the latest moment at which it could be spent. What the caller no longer holds of it is
+    /// taken out where it was given back, and was spent by now where it was not. The rest stays: what is given back of an
+    /// older loan, whose moment is not known any more, is never taken out of what can still be spent of this one.
+    fn settle(&mut self, call: &Take, entry: &mut Entry, after: Totals, now: Millis) {
+        let Algorithm::SlidingLog(width) = call.limit.algorithm else { return };
+        let settled = entry.open.saturating_sub(after.held());
+        let back = settled.min(after.returned - entry.totals.returned);
+        self.log.take_out(entry.at, back);
+        let by_now = moment(call.limit.quota, width, now);
+        if by_now < entry.at {
+            let spent = self.log.take_out(entry.at, settled - back);
+            self.log.enter(by_now, spent);
+        }
+        entry.open -= settled;
     }
 
     /// Counts units; for a log, says under which moment.
@@ -268,32 +271,13 @@ impl Record {
                 None
             }
             Algorithm::SlidingLog(width) => {
-                let life = width.millis() / 50;
-                let life = if plain { life.min(PLAIN_MS) } else { life };
-                let step = (width.millis() / LOG_STEPS).max(1);
-                let at = (now.0 + life).next_multiple_of(step);
-                *self.log.entry(at).or_default() += units;
+                // A lease is spent when nobody here can see it: at the latest when it lapses.
+                let life = if plain { 0 } else { width.millis() / 50 };
+                let at = moment(limit.quota, width, now + life);
+                self.log.enter(at, units);
                 Some(at)
             }
             _ => None,
-        }
-    }
-
-    fn give_back(&mut self, limit: &Limit, units: u64, (entered, lent): (u64, u64)) {
-        self.counted = self.counted.saturating_sub(units);
-        match limit.algorithm {
-            Algorithm::TokenBucket { .. } => {
-                self.bucket.missing = self.bucket.missing.saturating_sub(units);
-            }
-            Algorithm::SlidingLog(_) => {
-                // No more than the last loan was: others may have entered theirs under the same moment. What is of an older
-                // one may be forgotten already, and then it is nobody's: it would be taken out of what others spent.
-                if let Some(own) = self.log.get_mut(&entered) {
-                    *own -= units.min(*own).min(lent);
-                    self.log.retain(|_, units| *units > 0);
-                }
-            }
-            _ => {}
         }
     }
 
@@ -310,7 +294,9 @@ impl Record {
             entry.got = Got { took: grant.took, lent, later: grant.later, debt };
             entry.totals.plain += plain;
             entry.totals.granted += lent;
-            entry.at = entered.unwrap_or(entry.at);
+            if let Some(at) = entered {
+                (entry.at, entry.open) = (at, lent);
+            }
         }
     }
 
@@ -319,7 +305,7 @@ impl Record {
             Algorithm::TokenBucket { .. } => {
                 (limit.ceiling(), self.bucket.missing + u64::from(self.bucket.fraction > 0))
             }
-            Algorithm::SlidingLog(_) => (limit.quota.get(), self.log.values().sum()),
+            Algorithm::SlidingLog(_) => (limit.quota.get(), self.log.live()),
             Algorithm::SlidingWindow(width) => {
                 (limit.quota.get(), self.sliding().counted(width, now.max(Millis(self.win))))
             }
@@ -410,22 +396,9 @@ impl Record {
             Algorithm::TokenBucket { .. } => {
                 State::Bucket(TokenBucket { at: self.bucket.at.max(now), ..self.bucket })
             }
-            Algorithm::SlidingLog(_) => {
-                let live = self.log.values().sum();
-                let first = self.log.first_key_value().map(|(at, units)| (*at, *units));
-                State::Log(Box::new(log_copy(first, live, now)))
-            }
+            Algorithm::SlidingLog(_) => State::Log(Box::new(self.log.copy(now))),
         }
     }
-}
-
-/// What a node needs of a log: when its first units are forgotten, and that the rest is not before that.
-pub fn log_copy(first: Option<(u64, u64)>, live: u64, now: Millis) -> SlidingLog {
-    let Some((at, units)) = first else { return SlidingLog::default() };
-    let newest = Millis(at.max(now.0) + 1);
-    let rest = live - units;
-    let entries = std::iter::once((Millis(at), units)).chain((rest > 0).then_some((newest, rest)));
-    SlidingLog::from_parts(newest, entries).unwrap_or_default()
 }
 
 // === impl Taken ===

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use tollkeeper_core::{Algorithm, Limit};
-
 /// Patience with one call on the path of a request; then it is made once more, and has as long again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience(Duration);
@@ -18,13 +16,9 @@ impl Patience {
         Self(Duration::from_millis(ms))
     }
 
-    /// For one call about this limit.
-    pub(super) fn once(self, limit: &Limit) -> Duration {
-        match limit.algorithm {
-            // What a request takes of a log counts from ten milliseconds later on: it must have passed by then.
-            Algorithm::SlidingLog(_) => self.0.min(Self::USUAL.0),
-            _ => self.0,
-        }
+    /// For one call.
+    pub(super) fn once(self) -> Duration {
+        self.0
     }
 
     /// What a waiting request has in all; a little above two calls, so that their outcome is heard.
@@ -44,22 +38,8 @@ impl Patience {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
-    use tollkeeper_core::{Quota, Width};
-
     use super::*;
-
-    #[test]
-    fn a_log_is_waited_for_no_longer_than_its_entries_allow() {
-        let (quota, width) = (Quota::new(10).unwrap(), Width::from_millis(1_000).unwrap());
-        let (log, window) =
-            (Limit::sliding_log(quota, width).unwrap(), Limit::sliding_window(quota, width));
-        let long = Patience::from_millis(100);
-        assert_eq!(long.once(&window), Duration::from_millis(100));
-        assert_eq!(long.once(&log), Duration::from_millis(5));
-        assert_eq!(Patience::from_millis(2).once(&log), Duration::from_millis(2));
-    }
 
     #[test]
     fn two_calls_fit_into_the_whole_and_only_a_machine_that_stood_still_is_late() {

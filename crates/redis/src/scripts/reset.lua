@@ -5,11 +5,13 @@
 -- KEYS  1 record of the cell
 -- Reply 1 where there was a record, else 0
 
+-- The name says how wide the window is and what counts it.
 local record = KEYS[1]
+local width, kind = string.match(record, '/(%d+):[^:]*:(%l%l)$')
 local all
 repeat
   all = redis.pcall('HGETALL', record)
-until not (all.err and unfold(record))
+until not (all.err and unfold(record, kind or 'fw', tonumber(width or 0)))
 if #all == 0 then return 0 end
 local has, newest, gone = {}, nil, {}
 for i = 1, #all, 2 do

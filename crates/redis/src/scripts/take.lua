@@ -4,9 +4,10 @@
 -- RUN (set by the loader in front of this text): the run id of the server process that this text was loaded into.
 -- unfold.lua comes in front of it too.
 -- KEYS  1 record of the cell (of a fixed window: one per window, made up to a minute before it begins)   2 epoch of the cell's tag
--- ARGV  1 fw|sw|tb|sl   2 boot, 11 characters   3 seq   4 win   5 plain   6 granted   7 used   8 returned
---       9 need   10 ask   11 bundled   12 nodes   13 quota   14 width in ms (fw: of the window `win`)   15 capacity
---       16 fingerprint to repeat
+-- ARGV  1 fw|sw|tb|sl   2 boot, 11 characters   3 seq   4 win   5 need   6 quota   7 width in ms (fw: of the window `win`)
+--       8 fingerprint to repeat   9 nodes   10 capacity   11 ask   12 bundled   13 plain   14 granted   15 used   16 returned
+--       Who has nothing to tell and asks for just what it needs names its boot in 8 bytes and leaves out all from the 11th on,
+--       as well as a 10th of 0 and then a 9th of 1.
 -- Reply fingerprint, now, stand (0 heard, 1 wrong window, 2 learning), win, plain, granted, used, returned,
 --       took, lent, later, debt, three numbers of the algorithm, outstanding, made, recall
 --       (fw, sw: counted, counted in the previous window, 0; tb: missing, fraction, moment; sl: live, oldest moment, its units)
@@ -16,16 +17,16 @@
 -- m f a t a bucket's missing tokens, fraction, moment and rate, s the moment before which none of its boots was silent
 -- for too long; l<moment> units of a log; <boot> what a boot did: seq, plain, took, window, moment (of the last call, or of
 -- a log's last loan), granted, used, returned, lent, later, debt, and of the window before plain, granted, returned
--- (cut after the fifth where nothing was ever lent, after the eleventh where there is nothing of the window before).
+-- (cut after the fifth where nothing was ever lent, after the eleventh where there is nothing of the window before; of a log,
+-- the first of those three is what of the last loan still stands under its moment).
 -- Folded (a string, see unfold.lua), while one call made it and none came after.
 -- All numbers are integers below 2^53; they become text by %.0f, or as arguments of a command, never by `..`.
 
 local ALPHA, LEARN_MS, QUIET_MS, EPOCH_MS = 2, 1000, 500, 604800000
 local AHEAD_MS = 60000
-local SILENT_MS, RECALL_MS, LOG_STEPS, PLAIN_MS, WIDTH_MAX = 10060, 50, 1000, 10, 316224000000
-local call, record, kind, boot, print = redis.call, KEYS[1], ARGV[1], ARGV[2], ARGV[16]
-local call_win, need, ask = tonumber(ARGV[4]), tonumber(ARGV[9]), tonumber(ARGV[10])
-local quota, width = tonumber(ARGV[13]), tonumber(ARGV[14])
+local SILENT_MS, RECALL_MS, LOG_STEPS, WIDTH_MAX = 10060, 50, 1000, 316224000000
+local call, record, kind, boot, print = redis.call, KEYS[1], ARGV[1], ARGV[2], ARGV[8]
+local call_win, need, quota, width = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(time[2] / 1000)
@@ -59,26 +60,34 @@ elseif kind == 'sw' then
 end
 
 -- The most frequent call of all: a new cell, one request, nothing to tell. What follows below would do the same, slower and
--- in twice the memory. Whether the cell is new is known only by trying.
-if not learning and need > 0 and ask <= need and kind ~= 'sl' and ARGV[3] ~= '0' and ARGV[11] == '0'
-    and ARGV[5] == '0' and ARGV[6] == '0' and ARGV[7] == '0' and ARGV[8] == '0'
-    and need <= quota and (kind ~= 'tb' or need <= tonumber(ARGV[15])) then
-  local since, rate, life = start, '', start + 2 * width - now
-  if kind == 'tb' then
-    since, rate = now, ',' .. ARGV[13]
-    life = math.min(math.ceil(tonumber(ARGV[15]) / quota * width), WIDTH_MAX) * 2 + SILENT_MS
+-- in twice the memory. Whether the cell is new is known only by trying. Where the moment is not to be
+-- told from a time to live that may be a little late, it is written down.
+if #boot == 8 and not learning and need > 0 and ARGV[3] ~= '0' and need <= quota
+    and (kind ~= 'tb' or need <= tonumber(ARGV[10] or 0)) and (kind ~= 'sw' or width >= 1000)
+    and (kind ~= 'sl' or quota <= LOG_STEPS) then
+  local ends, folded = start + 2 * width, nil
+  if need == 1 and #ARGV[3] < 10 then
+    folded = boot .. struct.pack('>I4', ARGV[3])
+  else
+    folded = boot .. struct.pack('>I7I7', ARGV[3], need)
   end
-  local unit, mark = 1, ','
-  if since % 1000 == 0 then unit, mark = 1000, ';' end
-  local folded = string.format('%s%x%s%s,%x%s', boot, since / unit, mark, ARGV[9], ARGV[3], rate)
-  if call('SET', record, folded, 'PX', life, 'NX') then return { print, now, 3, start } end
+  if kind == 'tb' then
+    folded = folded .. struct.pack('>I6I7', now, quota)
+    ends = now + math.min(math.ceil(tonumber(ARGV[10]) / quota * width), WIDTH_MAX) * 2 + SILENT_MS
+  elseif kind == 'sl' then
+    ends = now + 2 * width
+  end
+  if call('SET', record, folded, 'PXAT', ends, 'NX') then return { print, now, 3, start } end
 end
+if #boot == 8 then boot = boot_text(boot) end
 
 -- Read the record.
 local raw, log, boots
 local w, mine, g, p, o, r, m, f, a, t, s
 if kind == 'sl' then
-  raw = call('HGETALL', record)
+  repeat
+    raw = redis.pcall('HGETALL', record)
+  until not (raw.err and unfold(record, kind, width))
   log, boots = {}, 0
   for i = 1, #raw, 2 do
     local name, value = raw[i], raw[i + 1]
@@ -94,7 +103,7 @@ else
   repeat
     fields = kind == 'tb' and redis.pcall('HMGET', record, 'w', boot, 'o', 'r', 'm', 'f', 'a', 't', 's')
       or redis.pcall('HMGET', record, 'w', boot, 'o', 'r', 'g', 'p')
-  until not (fields.err and unfold(record))
+  until not (fields.err and unfold(record, kind, width))
   if kind == 'tb' then
     w, mine, o, r, m, f, a, t, s = unpack(fields)
   else
@@ -103,7 +112,8 @@ else
 end
 local made = not w
 
-local seq, nodes, capacity = tonumber(ARGV[3]), math.max(1, tonumber(ARGV[12])), tonumber(ARGV[15])
+local seq, nodes = tonumber(ARGV[3]), math.max(1, tonumber(ARGV[9] or 1))
+local capacity, ask = tonumber(ARGV[10] or 0), tonumber(ARGV[11] or ARGV[5])
 local win, counted, previous = tonumber(w or 0), tonumber(g or 0), tonumber(p or 0)
 local outstanding, recalled = tonumber(o or 0), tonumber(r or 0)
 local old_win, old_previous, old_outstanding = win, previous, outstanding
@@ -151,10 +161,12 @@ end
 
 local my_seq, my_plain, my_took, my_win, my_at, my_granted, my_used, my_returned, my_lent, my_later, my_debt =
   0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
-local old_plain, old_granted, old_returned = 0, 0, 0
+local old_plain, old_granted, old_returned, my_open = 0, 0, 0, 0
 if mine then
   my_seq, my_plain, my_took, my_win, my_at, my_granted, my_used, my_returned, my_lent, my_later, my_debt,
     old_plain, old_granted, old_returned = entry_of(mine)
+  -- A log has no window before. In its place is what of its last loan still stands under that moment.
+  if kind == 'sl' then my_open, old_plain = old_plain, 0 end
 end
 
 local writes, deletes = {}, {}
@@ -215,6 +227,13 @@ else
   end
 end
 
+-- The moment under which units of a log are entered that were spent at `at`. One of a larger limit is kept in a thousand steps
+-- of its width, so that it never has more entries than that by much; rounded up.
+local function log_moment(at)
+  local step = quota > LOG_STEPS and max(1, div(width, LOG_STEPS)) or 1
+  return div_up(at, step) * step
+end
+
 -- Counts units; for a log, says under which moment.
 local function add(units, plain)
   if units == 0 then return end
@@ -222,10 +241,8 @@ local function add(units, plain)
   if kind == 'tb' then
     missing = missing + units
   elseif kind == 'sl' then
-    local life = div(width, 50)
-    if plain then life = min(life, PLAIN_MS) end
-    local step = max(1, div(width, LOG_STEPS))
-    local moment = div_up(now + life, step) * step
+    -- A lease is spent when nobody here can see it: at the latest when it lapses.
+    local moment = log_moment(plain and now or now + div(width, 50))
     log[moment] = (log[moment] or 0) + units
     live = live + units
     log_changed[moment] = true
@@ -233,24 +250,32 @@ local function add(units, plain)
   end
 end
 
+-- No more than stands there; says how much that was.
 local function take_from_log(moment, units)
   local gone = min(units, log[moment] or 0)
   if gone > 0 then
     log[moment] = log[moment] > gone and log[moment] - gone or nil
     live, log_changed[moment] = live - gone, true
   end
+  return gone
 end
 
-local function give_back(units, entered)
-  if units == 0 then return end
-  counted = max(0, counted - units)
-  if kind == 'tb' then
-    missing = max(0, missing - units)
-  elseif kind == 'sl' then
-    -- No more than its last loan was: others may have entered theirs under the same moment. What is of an older one may be
-    -- forgotten already, and then it is nobody's: it would be taken out of what others spent.
-    take_from_log(entered, min(units, my_lent))
+-- A log's last loan stands under the latest moment at which it could be spent. What the caller no longer holds of it is
+-- taken out where it was given back, and was spent by now where it was not. The rest stays: what is given back of an older
+-- loan, whose moment is not known any more, is never taken out of what can still be spent of this one.
+local function settle(open, held, returned)
+  local settled = max(0, open - held)
+  local back = min(settled, returned)
+  take_from_log(my_at, back)
+  local by_now = log_moment(now)
+  if by_now < my_at then
+    local spent = take_from_log(my_at, settled - back)
+    if spent > 0 then
+      log[by_now] = (log[by_now] or 0) + spent
+      live, log_changed[by_now] = live + spent, true
+    end
   end
+  return open - settled
 end
 
 -- The caller's entry, as of the record's window. What it did in the one before is kept: who lost its history may hear of that
@@ -268,10 +293,10 @@ end
 -- While nodes tell what they know, only loans and first words are waited after: what they admit by their policy meanwhile
 -- must not make the waiting longer.
 local asserted = false
-local told_plain, told_granted, told_returned = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[8])
+local told_plain, told_granted, told_returned = tonumber(ARGV[13] or 0), tonumber(ARGV[14] or 0), tonumber(ARGV[16] or 0)
 if call_win == win then
   local plain, granted = max(my_plain, told_plain), max(my_granted, told_granted)
-  local used, returned = max(my_used, tonumber(ARGV[7])), max(my_returned, told_returned)
+  local used, returned = max(my_used, tonumber(ARGV[15] or 0)), max(my_returned, told_returned)
   local taken = (plain - my_plain) + (granted - my_granted)
   asserted = taken > 0 and ((my_plain == 0 and my_granted == 0) or granted > my_granted)
   local before = missing
@@ -279,8 +304,11 @@ if call_win == win then
   local back = returned - my_returned
   -- What was written off as spent flows back by itself, and is not given back once more.
   if kind == 'tb' then back = min(back, max(0, granted - used - my_returned)) end
-  give_back(back, my_at)
-  if kind == 'tb' then
+  counted = max(0, counted - back)
+  if kind == 'sl' then
+    my_open = settle(my_open, max(0, granted - (used + returned)), back)
+  elseif kind == 'tb' then
+    missing = max(0, missing - back)
     -- A bucket is never emptier than empty, what is lent ahead of its time, and one capacity: whatever was admitted
     -- without it, it is of use again in the time that it takes to fill. Who learns goes without that one: totals are of a
     -- boot's whole life, and what it spent long ago has flowed back.
@@ -343,13 +371,14 @@ if new and (need > 0 or ask > 0) and not learning then
     later = min(extra, max(0, soon - debt))
   end
   local lent = lend + later
-  if ARGV[11] == '1' then
+  if ARGV[12] == '1' then
     lent = lent + taken
   else
     add(taken, true)
     my_plain = my_plain + taken
   end
-  my_at = add(lent, false) or my_at
+  local entered = add(lent, false)
+  if entered then my_at, my_open = entered, lent end
   outstanding = outstanding + lent
   if taken > 0 or lent > 0 then
     my_took, my_lent, my_later, my_debt = taken > 0 and 1 or 0, lent, later, debt
@@ -424,7 +453,7 @@ if not made or my_plain > 0 or my_granted > 0 or my_used > 0 or my_returned > 0 
   if made or win ~= old_win then write('w', win) end
   if outstanding ~= old_outstanding then write('o', outstanding) end
   write(boot, entry_text(my_seq, my_plain, my_took, kind == 'fw' and 0 or my_win, my_at, my_granted, my_used, my_returned,
-                         my_lent, my_later, my_debt, old_plain, old_granted, old_returned))
+                         my_lent, my_later, my_debt, kind == 'sl' and my_open or old_plain, old_granted, old_returned))
   -- In pieces: Lua hands over some 8,000 values at most.
   for i = 1, #writes, 4000 do call('HSET', record, unpack(writes, i, min(#writes, i + 3999))) end
   for i = 1, #deletes, 4000 do call('HDEL', record, unpack(deletes, i, min(#deletes, i + 3999))) end

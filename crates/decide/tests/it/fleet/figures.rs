@@ -35,12 +35,6 @@ impl Case {
         (self.quota * self.load / self.width).max(1)
     }
 
-    /// A log's units count from the end of their lease on, up to a fiftieth of the width late. Bursts that come just a
-    /// width apart find the last one's still counted, every time.
-    fn repeats_late(&self) -> bool {
-        self.kind == "log" && self.bursts
-    }
-
     /// At a load of just the limit every unit that lies idle in a sliding window is one missed.
     fn missed_max(&self) -> f64 {
         if self.kind == "sliding" && self.load == 1_000 { 0.03 } else { 0.02 }
@@ -148,9 +142,6 @@ fn a_healthy_fleet_uses_its_limits() {
                 missed * 100.0,
                 found.ideal
             );
-        }
-        if case.repeats_late() {
-            continue;
         }
         misses.push(missed);
         // Of a small limit one request is more than a percent.

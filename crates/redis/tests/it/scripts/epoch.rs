@@ -17,7 +17,7 @@ fn a_tag_without_an_epoch_or_with_that_of_another_process_learns_for_a_second() 
             Some(text) => redis.ask(cmd("SET").arg(KEY).arg(text)),
             None => redis.ask(cmd("DEL").arg(KEY)),
         };
-        let answer = redis.ask(epoch.call(&[KEY]).arg(NOW));
+        let answer = redis.ask(&epoch.call_at(&[KEY], NOW));
         assert_eq!(numbers(&answer), [NOW, NOW + 1_000], "{strange:?}");
         let kept = redis.ask(cmd("GET").arg(KEY));
         assert_eq!(kept, Value::BulkString(format!("{RUN}|{}", NOW + 1_000).into_bytes()));
@@ -28,10 +28,10 @@ fn a_tag_without_an_epoch_or_with_that_of_another_process_learns_for_a_second() 
 fn an_epoch_of_this_process_stays_as_it_is_and_lives_on() {
     let mut redis = FakeTime::start();
     let epoch = redis.load_timed(EPOCH);
-    redis.ask(epoch.call(&[KEY]).arg(NOW));
+    redis.ask(&epoch.call_at(&[KEY], NOW));
     redis.ask(cmd("PEXPIRE").arg(KEY).arg(60_000));
     for later in [1, 999, 1_000, 86_400_000] {
-        let answer = redis.ask(epoch.call(&[KEY]).arg(NOW + later));
+        let answer = redis.ask(&epoch.call_at(&[KEY], NOW + later));
         assert_eq!(numbers(&answer), [NOW + later, NOW + 1_000]);
     }
     let Value::Int(left) = redis.ask(cmd("PTTL").arg(KEY)) else { panic!("no time to live") };
@@ -42,9 +42,9 @@ fn an_epoch_of_this_process_stays_as_it_is_and_lives_on() {
 fn a_clock_that_steps_back_makes_a_tag_learn_for_a_second_and_not_until_it_has_caught_up() {
     let mut redis = FakeTime::start();
     let epoch = redis.load_timed(EPOCH);
-    redis.ask(epoch.call(&[KEY]).arg(NOW));
+    redis.ask(&epoch.call_at(&[KEY], NOW));
     for back in [1, 3_600_000] {
-        let answer = redis.ask(epoch.call(&[KEY]).arg(NOW - back));
+        let answer = redis.ask(&epoch.call_at(&[KEY], NOW - back));
         assert_eq!(numbers(&answer), [NOW - back, NOW - back + 1_000]);
     }
 }

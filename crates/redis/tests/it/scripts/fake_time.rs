@@ -9,26 +9,32 @@ use super::RUN;
 const CLOCK: &str = "local time = redis.call('TIME')\n";
 const READING: &str = "tonumber(time[1]) * 1000 + math.floor(time[2] / 1000)";
 
-/// The last of ARGV is the time; a record whose time is over is removed before the script sees it.
-const TOLD: &str = "local told = tonumber(ARGV[#ARGV])
+/// The last of KEYS is the time; a record whose time is over is removed before the script sees it.
+const TOLD: &str = "local told = tonumber(KEYS[#KEYS])
 local over = redis.call('GET', 'x:' .. KEYS[1])
 if over and tonumber(over) <= told then redis.call('DEL', KEYS[1], 'x:' .. KEYS[1]) end
 ";
 
 /// How `take.lua` calls Redis: an expiry is noted beside the record instead, by the time that was told.
 const CALL: &str = "local call, record, kind, boot, print = redis.call,";
-const NOTING: &str = "local told = tonumber(ARGV[#ARGV])
+const NOTING: &str = "local told = tonumber(KEYS[#KEYS])
 local function noting(name, key, ...)
-  local life = ...
+  local ends
   if name == 'SET' and key == KEYS[1] then
-    if not redis.call('SET', key, life, 'NX') then return false end
-    life = select(3, ...)
-  elseif name ~= 'PEXPIRE' then
+    if not redis.call('SET', key, (...), 'NX') then return false end
+    ends = select(3, ...)
+  elseif name == 'PEXPIRE' then
+    ends = told + ...
+  else
     return redis.call(name, key, ...)
   end
-  return redis.call('SET', 'x:' .. key, string.format('%.0f', told + life))
+  return redis.call('SET', 'x:' .. key, string.format('%.0f', ends))
 end
 local call, record, kind, boot, print = noting,";
+
+/// How a folded record is asked for its moment, and where that is noted.
+const ENDS: &str = "redis.call('PEXPIRETIME', record)";
+const NOTED: &str = "tonumber(redis.call('GET', 'x:' .. record))";
 
 pub(super) struct FakeTime {
     _server: RedisServer,
@@ -54,15 +60,20 @@ impl FakeTime {
         Digest(cmd("SCRIPT").arg("LOAD").arg(bound).query(&mut self.connection).unwrap())
     }
 
-    /// The script with the time as a further argument.
+    /// The script with the time as a further key.
     pub(super) fn load_timed(&mut self, text: &str) -> Digest {
         let text = replaced(&replaced(text, CLOCK, TOLD), READING, "told");
         self.load(&text)
     }
 
-    /// The script with the time as a further argument, and its expiry by that time.
+    /// The script with the time as a further key, and its expiry by that time.
     pub(super) fn load_expiring(&mut self, text: &str) -> Digest {
-        self.load_timed(&replaced(text, CALL, NOTING))
+        self.load_timed(&replaced(&replaced(text, CALL, NOTING), ENDS, NOTED))
+    }
+
+    /// A script that asks only when a record ends.
+    pub(super) fn load_ending(&mut self, text: &str) -> Digest {
+        self.load(&replaced(text, ENDS, NOTED))
     }
 
     pub(super) fn ask(&mut self, command: &Cmd) -> Value {
@@ -91,6 +102,13 @@ impl Digest {
     pub(super) fn call(&self, keys: &[&str]) -> Cmd {
         let mut call = cmd("EVALSHA");
         call.arg(&self.0).arg(keys.len()).arg(keys);
+        call
+    }
+
+    /// Of a script that is told the time.
+    pub(super) fn call_at(&self, keys: &[&str], now: impl ToString) -> Cmd {
+        let mut call = cmd("EVALSHA");
+        call.arg(&self.0).arg(keys.len() + 1).arg(keys).arg(now.to_string());
         call
     }
 }

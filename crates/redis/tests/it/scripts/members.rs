@@ -24,8 +24,8 @@ impl Members {
     }
 
     fn call(&mut self, boot: &str, how: &str, now: i64) -> i64 {
-        let mut call = self.script.call(&[KEY]);
-        call.arg(boot).arg(ALIVE_MS).arg(how).arg(now);
+        let mut call = self.script.call_at(&[KEY], now);
+        call.arg(boot).arg(ALIVE_MS).arg(how);
         number(&self.redis.ask(&call))
     }
 }

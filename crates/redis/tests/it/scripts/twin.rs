@@ -33,7 +33,7 @@ fn logs_are_taken_from_in_redis_as_in_the_pure_record() {
 
 fn hold_against_each_other(kind: Kind) {
     let mut redis = FakeTime::start();
-    let scripts = Scripts { take: redis.load_expiring(TAKE), reset: redis.load(RESET) };
+    let scripts = Scripts { take: redis.load_expiring(TAKE), reset: redis.load_ending(RESET) };
     let mut seen = Seen::default();
     for seed in seeds() {
         let mut world = World::new(&scripts, kind, seed);

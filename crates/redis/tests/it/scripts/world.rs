@@ -7,7 +7,7 @@ use redis::{Cmd, Value, cmd};
 use tollkeeper_core::{
     AHEAD_MS, AMOUNT_MAX, Algorithm, Boot, FixedWindow, Limit, Millis, Quota, Record,
     SlidingWindow, Stand, State, Take, Taken, TokenBucket, Totals, WIDTH_MS_MAX, Width, Window,
-    log_copy,
+    log_copy, log_moment,
 };
 
 use super::RUN;
@@ -71,6 +71,19 @@ struct Node {
     sent: Vec<Take>,
 }
 
+// === impl Kind ===
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Fixed => "fw",
+            Self::Sliding => "sw",
+            Self::Bucket => "tb",
+            Self::Log => "sl",
+        }
+    }
+}
+
 // === impl World ===
 
 impl<'a> World<'a> {
@@ -98,7 +111,7 @@ impl<'a> World<'a> {
         let fleet = if dice.percent(60) { vec![dice.of(&fleet)] } else { fleet };
         Self {
             scripts,
-            name: format!("{kind:?}:{seed}"),
+            name: format!("{kind:?}{seed}"),
             kind,
             limits,
             fleet,
@@ -222,8 +235,8 @@ impl<'a> World<'a> {
             _ => dice.magnitude(self.coin),
         };
         let ask = match dice.up_to(9) {
-            0..=2 => 0,
-            3 => need,
+            0..=1 => 0,
+            2..=3 => need,
             4 => (need * 3).min(self.coin),
             5..=6 => self.coin,
             _ => dice.magnitude(self.coin),
@@ -290,27 +303,33 @@ impl<'a> World<'a> {
     }
 
     fn command(&self, call: &Take, at: u64) -> Cmd {
-        let epoch = self.epoch_key();
-        let mut command = self.scripts.take.call(&[&self.key(at), &epoch]);
-        let kind = match self.kind {
-            Kind::Fixed => "fw",
-            Kind::Sliding => "sw",
-            Kind::Bucket => "tb",
-            Kind::Log => "sl",
-        };
+        let keys = [self.key(at), self.epoch_key()];
+        let mut command = self.scripts.take.call_at(&keys.each_ref().map(String::as_str), self.now);
         let Totals { plain, granted, used, returned } = call.totals;
-        command.arg(kind).arg(&call.boot.text()[..]);
         // A month is as long as the one that is meant, not the one that it is.
         let about = if self.kind == Kind::Fixed { call.win } else { self.now };
         let capacity = match call.limit.algorithm {
             Algorithm::TokenBucket { capacity, .. } => capacity.get(),
             _ => 0,
         };
-        for number in [call.seq, call.win, plain, granted, used, returned, call.need, call.ask] {
-            command.arg(number);
+        let short = call.totals == Totals::default()
+            && (call.need > 0 && call.ask == call.need && !call.bundled);
+        command.arg(self.kind.word());
+        if short {
+            command.arg(&call.boot.0.to_be_bytes()[..]);
+        } else {
+            command.arg(&call.boot.text()[..]);
         }
-        command.arg(u64::from(call.bundled)).arg(call.nodes).arg(call.limit.quota.get());
-        command.arg(width_of(&call.limit, about)).arg(capacity).arg("print").arg(self.now);
+        command.arg(call.seq).arg(call.win).arg(call.need).arg(call.limit.quota.get());
+        command.arg(width_of(&call.limit, about)).arg("print");
+        let rest =
+            [call.nodes, capacity, call.ask, call.bundled.into(), plain, granted, used, returned];
+        let said = match (short, capacity, call.nodes) {
+            (false, ..) => 8,
+            (true, 1.., _) => 2,
+            (true, 0, nodes) => usize::from(nodes != 1),
+        };
+        command.arg(&rest[..said]);
         command
     }
 
@@ -330,7 +349,11 @@ impl<'a> World<'a> {
     }
 
     fn key(&self, at: u64) -> String {
-        format!("rl:{{1}}:{}:{at}", self.name)
+        let (name, word) = (&self.name, self.kind.word());
+        match self.kind {
+            Kind::Fixed => format!("rl:{{1}}:t/{name}/any:i:{word}:{at}"),
+            _ => format!("rl:{{1}}:t/{name}/{}:i:{word}", width_of(&self.limits[0], 0)),
+        }
     }
 
     fn epoch_key(&self) -> String {
@@ -425,9 +448,15 @@ pub(super) fn heard(reply: &Value, call: &Take) -> Taken {
     let mut numbers: Vec<u64> =
         parts[1..].iter().map(|part| u64::try_from(number(part)).unwrap()).collect();
     if let &[now, 3, win] = numbers.as_slice() {
-        let bucket = matches!(call.limit.algorithm, Algorithm::TokenBucket { .. });
-        let (need, at) = (call.need, if bucket { now } else { 0 });
-        numbers = vec![now, 0, win, need, 0, 0, 0, 1, 0, 0, 0, need, 0, at, 0, 1, 0];
+        let need = call.need;
+        let (b, c) = match call.limit.algorithm {
+            Algorithm::TokenBucket { .. } => (0, now),
+            Algorithm::SlidingLog(width) => {
+                (log_moment(call.limit.quota, width, Millis(now)), need)
+            }
+            _ => (0, 0),
+        };
+        numbers = vec![now, 0, win, need, 0, 0, 0, 1, 0, 0, 0, need, b, c, 0, 1, 0];
     }
     let &[
         now,

@@ -1,0 +1,69 @@
+//! The record of a sliding log: units by the moment that they count as spent.
+
+use std::collections::BTreeMap;
+
+use crate::{Millis, Quota, SlidingLog, Width};
+
+/// One of a larger limit is kept in this many steps of its width, so that it never has more entries than that by much: a
+/// moment is rounded up, so at most 0.1 % is late.
+const STEPS: u64 = 1000;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct LogBook(BTreeMap<u64, u64>);
+
+/// The moment under which units are entered that were spent at `at`.
+pub fn moment(quota: Quota, width: Width, at: Millis) -> u64 {
+    let step = if quota.get() > STEPS { (width.millis() / STEPS).max(1) } else { 1 };
+    at.0.next_multiple_of(step)
+}
+
+/// What a node needs of a log: when its first units are forgotten, and that the rest is not before that.
+pub fn log_copy(first: Option<(u64, u64)>, live: u64, now: Millis) -> SlidingLog {
+    let Some((at, units)) = first else { return SlidingLog::default() };
+    let newest = Millis(at.max(now.0) + 1);
+    let rest = live - units;
+    let entries = std::iter::once((Millis(at), units)).chain((rest > 0).then_some((newest, rest)));
+    SlidingLog::from_parts(newest, entries).unwrap_or_default()
+}
+
+// === impl LogBook ===
+
+impl LogBook {
+    pub(super) fn live(&self) -> u64 {
+        self.0.values().sum()
+    }
+
+    pub(super) fn enter(&mut self, moment: u64, units: u64) {
+        if units > 0 {
+            *self.0.entry(moment).or_default() += units;
+        }
+    }
+
+    /// No more than stands there; says how much that was.
+    pub(super) fn take_out(&mut self, moment: u64, units: u64) -> u64 {
+        let Some(stands) = self.0.get_mut(&moment) else { return 0 };
+        let taken = units.min(*stands);
+        *stands -= taken;
+        if *stands == 0 {
+            self.0.remove(&moment);
+        }
+        taken
+    }
+
+    pub(super) fn forget(&mut self, width: Width, now: Millis) {
+        self.0.retain(|at, _| at + width.millis() > now.0);
+    }
+
+    /// Only what is lent is left, under the latest moment of all.
+    pub(super) fn reset(&mut self, outstanding: u64) {
+        let newest = self.0.keys().next_back().copied();
+        self.0.clear();
+        if let Some(at) = newest {
+            self.enter(at, outstanding);
+        }
+    }
+
+    pub(super) fn copy(&self, now: Millis) -> SlidingLog {
+        log_copy(self.0.first_key_value().map(|(at, units)| (*at, *units)), self.live(), now)
+    }
+}

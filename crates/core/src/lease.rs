@@ -11,7 +11,7 @@ mod record;
 use crate::{Algorithm, Limit, Millis, State};
 
 pub use grant::{ALPHA, dated_at};
-pub use log_book::{log_copy, moment as log_moment};
+pub use log_book::{first_moment as first_log_moment, log_copy};
 pub use record::Record;
 
 /// One process life, as it is known in records.

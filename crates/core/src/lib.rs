@@ -44,7 +44,7 @@ pub use key_record::{
 };
 pub use key_text::{key_is_intact, key_start, key_text};
 pub use lease::{
-    AHEAD_MS, ALPHA, Boot, Record, Stand, Take, Taken, Totals, dated_at, log_copy, log_moment,
+    AHEAD_MS, ALPHA, Boot, Record, Stand, Take, Taken, Totals, dated_at, first_log_moment, log_copy,
 };
 pub use limit::{Algorithm, Consistency, LOG_QUOTA_MAX, Limit, OnOutage, Sharing};
 pub use month::Month;

@@ -46,11 +46,13 @@ impl SlidingWindow {
     }
 
     fn rolled(self, width: Width, now: Millis) -> Self {
+        // A clock behind the newest window it has shown stays in that window: going back refills nothing. Most steps end here,
+        // and without a division.
+        if now < self.start + width.millis() {
+            return self;
+        }
         let start = width.start_of(now);
-        // A clock behind the newest window it has shown stays in that window: going back refills nothing.
-        if start <= self.start {
-            self
-        } else if start == self.start + width.millis() {
+        if start == self.start + width.millis() {
             Self { start, used: 0, previous: self.used }
         } else {
             Self { start, used: 0, previous: 0 }

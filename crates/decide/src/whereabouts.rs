@@ -42,8 +42,8 @@ impl Whereabouts {
     #[inline]
     pub(crate) fn fetch(&self, key: CellKey) {
         let slot = home(key, self.0.slots.load(Ordering::Relaxed));
-        fetch_line(self.0.cells.load(Ordering::Relaxed) + slot * size_of::<Option<Cell>>());
-        fetch_line(self.0.marks.load(Ordering::Relaxed) + slot / 8);
+        fetch_to_write(self.0.cells.load(Ordering::Relaxed) + slot * size_of::<Option<Cell>>());
+        fetch_to_read(self.0.marks.load(Ordering::Relaxed) + slot / 8);
     }
 }
 
@@ -54,19 +54,34 @@ pub(crate) fn home(key: CellKey, slots: usize) -> usize {
     ((u128::from(key.exact) * slots as u128) >> 64) as usize
 }
 
+/// A line that another core has read or changed last is asked of it once, and not once more when the cell is changed.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[allow(unsafe_code, reason = "the standard library has no word for it")]
+#[inline]
+fn fetch_to_write(address: usize) {
+    // SAFETY: a prefetch reads nothing that the program could see and never faults, whatever is at the address. Processors that
+    // do not know this one pass over it.
+    unsafe {
+        std::arch::asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags, nomem));
+    }
+}
+
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[allow(unsafe_code, reason = "the standard library has no safe word for it yet")]
 #[inline]
-fn fetch_line(address: usize) {
+fn fetch_to_read(address: usize) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
-    // SAFETY: a prefetch reads nothing that the program could see and never faults, whatever is at the address.
+    // SAFETY: as above.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(address)) };
 }
 
 /// Elsewhere the cell is fetched when it is looked at.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-fn fetch_line(_: usize) {}
+fn fetch_to_write(_: usize) {}
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+fn fetch_to_read(_: usize) {}
 
 #[cfg(test)]
 mod tests {
@@ -82,6 +97,7 @@ mod tests {
     #[test]
     fn a_line_is_fetched_from_nowhere_without_harm() {
         Whereabouts::default().fetch(CellKey { subject: 0, exact: u64::MAX });
-        fetch_line(usize::MAX);
+        fetch_to_write(usize::MAX);
+        fetch_to_read(usize::MAX);
     }
 }

@@ -4,7 +4,7 @@
 use redis::Value;
 use tollkeeper_core::{
     Algorithm, FixedWindow, Millis, SlidingWindow, Stand, State, Take, Taken, TokenBucket, Totals,
-    log_copy, log_moment,
+    first_log_moment, log_copy,
 };
 use tollkeeper_decide::CellName;
 
@@ -21,13 +21,20 @@ pub(crate) struct TakeCall {
     pub(crate) record: String,
     pub(crate) epoch: String,
     kind: &'static str,
-    /// Its eleven characters; of a call that tells nothing its 8 bytes.
-    boot: ([u8; 11], usize),
-    /// Those in front of the fingerprint, and those behind it.
-    numbers: ([u64; 5], [u64; 8]),
-    /// So many of those behind it are said.
-    said: usize,
+    boot: BootWord,
+    /// Those in front of the fingerprint.
+    before: [u64; 5],
     print: String,
+    /// Those behind it, and how many of them are said.
+    behind: [u64; 8],
+    said: usize,
+}
+
+/// A boot by its bytes where the call has nothing to tell of it, and else as records name it.
+#[derive(Debug)]
+enum BootWord {
+    Bytes([u8; 8]),
+    Text([u8; 11]),
 }
 
 // === impl TakeCall ===
@@ -48,12 +55,14 @@ impl TakeCall {
         let record = record_key(name, &take.limit, take.win);
         let print = format!("{:x}", fingerprint(&record, take));
         let (boot, said) = if is_plain(take) {
-            let mut bytes = [0; 11];
-            bytes[..8].copy_from_slice(&take.boot.0.to_be_bytes());
-            let said = if capacity > 0 { 2 } else { usize::from(take.nodes != 1) };
-            ((bytes, 8), said)
+            let said = match (take.ask == take.need, capacity, take.nodes) {
+                (false, ..) => 3,
+                (true, 1.., _) => 2,
+                (true, 0, nodes) => usize::from(nodes != 1),
+            };
+            (BootWord::Bytes(take.boot.0.to_be_bytes()), said)
         } else {
-            ((take.boot.text(), 11), 8)
+            (BootWord::Text(take.boot.text()), 8)
         };
         let bundled = u64::from(take.bundled);
         Self {
@@ -61,10 +70,8 @@ impl TakeCall {
             epoch: epoch_key(tag),
             kind,
             boot,
-            numbers: (
-                [take.seq, take.win, take.need, take.limit.quota.get(), width],
-                [take.nodes, capacity, take.ask, bundled, plain, granted, used, returned],
-            ),
+            before: [take.seq, take.win, take.need, take.limit.quota.get(), width],
+            behind: [take.nodes, capacity, take.ask, bundled, plain, granted, used, returned],
             said,
             record,
             print,
@@ -76,13 +83,15 @@ impl TakeCall {
     }
 
     pub(crate) fn args(&self) -> Vec<Arg<'_>> {
-        let (boot, length) = &self.boot;
-        let (before, behind) = &self.numbers;
+        let boot = match &self.boot {
+            BootWord::Bytes(bytes) => &bytes[..],
+            BootWord::Text(text) => &text[..],
+        };
         let mut args = Vec::with_capacity(8 + self.said);
-        args.extend([Arg::from(self.kind), Arg::from(&boot[..*length])]);
-        args.extend(before.iter().map(|number| Arg::from(*number)));
+        args.extend([Arg::from(self.kind), Arg::from(boot)]);
+        args.extend(self.before.iter().map(|number| Arg::from(*number)));
         args.push(Arg::from(self.print.as_str()));
-        args.extend(behind[..self.said].iter().map(|number| Arg::from(*number)));
+        args.extend(self.behind[..self.said].iter().map(|number| Arg::from(*number)));
         args
     }
 
@@ -141,9 +150,9 @@ impl TakeCall {
     }
 }
 
-/// Nothing to tell, and just what it needs to ask for: as the first call about an identifier is, and for most the only one.
+/// Nothing to tell, and no more to ask for than it needs: as the first call about an identifier is, and for most the only one.
 fn is_plain(take: &Take) -> bool {
-    take.totals == Totals::default() && take.need > 0 && take.ask == take.need && !take.bundled
+    take.totals == Totals::default() && take.need > 0 && take.ask <= take.need && !take.bundled
 }
 
 /// The numbers of an answer. A call that made its record and took just what it needed is told so in three, as by far the
@@ -153,7 +162,9 @@ fn spelt_out(take: &Take, numbers: &[u64]) -> Option<[u64; 17]> {
     let need = take.need;
     let [b, c] = match take.limit.algorithm {
         Algorithm::TokenBucket { .. } => [0, now],
-        Algorithm::SlidingLog(width) => [log_moment(take.limit.quota, width, Millis(now)), need],
+        Algorithm::SlidingLog(width) => {
+            [first_log_moment(take.limit.quota, width, Millis(now)), need]
+        }
         _ => [0, 0],
     };
     (stand == MADE_AND_TOOK)

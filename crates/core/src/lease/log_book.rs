@@ -1,20 +1,19 @@
-//! The record of a sliding log: units by the moment that they count as spent.
+//! The record of a sliding log: units by the moment that they count as spent. It does not know whose they are.
 
 use std::collections::BTreeMap;
 
 use crate::{Millis, Quota, SlidingLog, Width};
 
-/// One of a larger limit is kept in this many steps of its width, so that it never has more entries than that by much: a
-/// moment is rounded up, so at most 0.1 % is late.
+/// One with more units is kept in this many steps of its width, so that it never has more entries than that by much: a moment
+/// is rounded up, so at most 0.1 % is late.
 const STEPS: u64 = 1000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LogBook(BTreeMap<u64, u64>);
 
-/// The moment under which units are entered that were spent at `at`.
-pub fn moment(quota: Quota, width: Width, at: Millis) -> u64 {
-    let step = if quota.get() > STEPS { (width.millis() / STEPS).max(1) } else { 1 };
-    at.0.next_multiple_of(step)
+/// The moment under which units of a new log are entered that were spent at `at`.
+pub fn first_moment(quota: Quota, width: Width, at: Millis) -> u64 {
+    LogBook::default().moment(quota, width, at)
 }
 
 /// What a node needs of a log: when its first units are forgotten, and that the rest is not before that.
@@ -29,6 +28,12 @@ pub fn log_copy(first: Option<(u64, u64)>, live: u64, now: Millis) -> SlidingLog
 // === impl LogBook ===
 
 impl LogBook {
+    /// The moment under which units are entered that were spent at `at`.
+    pub(super) fn moment(&self, quota: Quota, width: Width, at: Millis) -> u64 {
+        let coarse = quota.get().max(self.live()) > STEPS;
+        at.0.next_multiple_of(if coarse { (width.millis() / STEPS).max(1) } else { 1 })
+    }
+
     pub(super) fn live(&self) -> u64 {
         self.0.values().sum()
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::grant::{Grant, Room, soon};
-use super::log_book::{LogBook, moment};
+use super::log_book::LogBook;
 use super::{Boot, Stand, Take, Taken, Totals};
 use crate::limit::Limit;
 use crate::{Algorithm, Cost, FixedWindow, Millis, SlidingWindow, State, TokenBucket, Width};
@@ -250,7 +250,7 @@ impl Record {
         let settled = entry.open.saturating_sub(after.held());
         let back = settled.min(after.returned - entry.totals.returned);
         self.log.take_out(entry.at, back);
-        let by_now = moment(call.limit.quota, width, now);
+        let by_now = self.log.moment(call.limit.quota, width, now);
         if by_now < entry.at {
             let spent = self.log.take_out(entry.at, settled - back);
             self.log.enter(by_now, spent);
@@ -273,7 +273,7 @@ impl Record {
             Algorithm::SlidingLog(width) => {
                 // A lease is spent when nobody here can see it: at the latest when it lapses.
                 let life = if plain { 0 } else { width.millis() / 50 };
-                let at = moment(limit.quota, width, now + life);
+                let at = self.log.moment(limit.quota, width, now + life);
                 self.log.enter(at, units);
                 Some(at)
             }

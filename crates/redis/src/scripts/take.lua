@@ -6,8 +6,8 @@
 -- KEYS  1 record of the cell (of a fixed window: one per window, made up to a minute before it begins)   2 epoch of the cell's tag
 -- ARGV  1 fw|sw|tb|sl   2 boot, 11 characters   3 seq   4 win   5 need   6 quota   7 width in ms (fw: of the window `win`)
 --       8 fingerprint to repeat   9 nodes   10 capacity   11 ask   12 bundled   13 plain   14 granted   15 used   16 returned
---       Who has nothing to tell and asks for just what it needs names its boot in 8 bytes and leaves out all from the 11th on,
---       as well as a 10th of 0 and then a 9th of 1.
+--       Who has nothing to tell and asks for no more than it needs names its boot in 8 bytes and leaves out all from the 12th
+--       on, an 11th that is the need, then a 10th of 0, and then a 9th of 1.
 -- Reply fingerprint, now, stand (0 heard, 1 wrong window, 2 learning), win, plain, granted, used, returned,
 --       took, lent, later, debt, three numbers of the algorithm, outstanding, made, recall
 --       (fw, sw: counted, counted in the previous window, 0; tb: missing, fraction, moment; sl: live, oldest moment, its units)
@@ -60,8 +60,8 @@ elseif kind == 'sw' then
 end
 
 -- The most frequent call of all: a new cell, one request, nothing to tell. What follows below would do the same, slower and
--- in twice the memory. Whether the cell is new is known only by trying. Where the moment is not to be
--- told from a time to live that may be a little late, it is written down.
+-- in twice the memory. Whether the cell is new is known only by trying. Not for windows that a time to
+-- live which is a little late could not tell from the next, and not for logs whose moments are rounded.
 if #boot == 8 and not learning and need > 0 and ARGV[3] ~= '0' and need <= quota
     and (kind ~= 'tb' or need <= tonumber(ARGV[10] or 0)) and (kind ~= 'sw' or width >= 1000)
     and (kind ~= 'sl' or quota <= LOG_STEPS) then
@@ -70,9 +70,10 @@ if #boot == 8 and not learning and need > 0 and ARGV[3] ~= '0' and need <= quota
     folded = boot .. struct.pack('>I4', ARGV[3])
   else
     folded = boot .. struct.pack('>I7I7', ARGV[3], need)
+    if kind ~= 'tb' then folded = '+' .. folded end
   end
   if kind == 'tb' then
-    folded = folded .. struct.pack('>I6I7', now, quota)
+    folded = '+' .. folded .. struct.pack('>I6I7', now, quota)
     ends = now + math.min(math.ceil(tonumber(ARGV[10]) / quota * width), WIDTH_MAX) * 2 + SILENT_MS
   elseif kind == 'sl' then
     ends = now + 2 * width
@@ -227,10 +228,10 @@ else
   end
 end
 
--- The moment under which units of a log are entered that were spent at `at`. One of a larger limit is kept in a thousand steps
--- of its width, so that it never has more entries than that by much; rounded up.
+-- The moment under which units of a log are entered that were spent at `at`. One with more units is kept in a thousand steps of
+-- its width, so that it never has more entries than that by much; rounded up.
 local function log_moment(at)
-  local step = quota > LOG_STEPS and max(1, div(width, LOG_STEPS)) or 1
+  local step = max(quota, live) > LOG_STEPS and max(1, div(width, LOG_STEPS)) or 1
   return div_up(at, step) * step
 end
 

@@ -37,7 +37,7 @@ const ENDS: &str = "redis.call('PEXPIRETIME', record)";
 const NOTED: &str = "tonumber(redis.call('GET', 'x:' .. record))";
 
 pub(super) struct FakeTime {
-    _server: RedisServer,
+    server: RedisServer,
     connection: Connection,
 }
 
@@ -51,7 +51,11 @@ impl FakeTime {
     pub(super) fn start() -> Self {
         let server = RedisServer::start().unwrap();
         let connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
-        Self { _server: server, connection }
+        Self { server, connection }
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.server.port()
     }
 
     /// The script as it is, behind the line of the loader.

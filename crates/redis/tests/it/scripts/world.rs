@@ -7,7 +7,7 @@ use redis::{Cmd, Value, cmd};
 use tollkeeper_core::{
     AHEAD_MS, AMOUNT_MAX, Algorithm, Boot, FixedWindow, Limit, Millis, Quota, Record,
     SlidingWindow, Stand, State, Take, Taken, TokenBucket, Totals, WIDTH_MS_MAX, Width, Window,
-    log_copy, log_moment,
+    first_log_moment, log_copy,
 };
 
 use super::RUN;
@@ -313,7 +313,7 @@ impl<'a> World<'a> {
             _ => 0,
         };
         let short = call.totals == Totals::default()
-            && (call.need > 0 && call.ask == call.need && !call.bundled);
+            && (call.need > 0 && call.ask <= call.need && !call.bundled);
         command.arg(self.kind.word());
         if short {
             command.arg(&call.boot.0.to_be_bytes()[..]);
@@ -326,6 +326,7 @@ impl<'a> World<'a> {
             [call.nodes, capacity, call.ask, call.bundled.into(), plain, granted, used, returned];
         let said = match (short, capacity, call.nodes) {
             (false, ..) => 8,
+            _ if call.ask < call.need => 3,
             (true, 1.., _) => 2,
             (true, 0, nodes) => usize::from(nodes != 1),
         };
@@ -452,7 +453,7 @@ pub(super) fn heard(reply: &Value, call: &Take) -> Taken {
         let (b, c) = match call.limit.algorithm {
             Algorithm::TokenBucket { .. } => (0, now),
             Algorithm::SlidingLog(width) => {
-                (log_moment(call.limit.quota, width, Millis(now)), need)
+                (first_log_moment(call.limit.quota, width, Millis(now)), need)
             }
             _ => (0, 0),
         };

@@ -270,7 +270,9 @@ impl Decider {
         if text.intact {
             found = self.key(text.ours, now, see).await?;
             // Before anything is asked about it: then all of it comes while the first is waited for.
-            found.iter().for_each(|key| key.fetch());
+            if let Some(key) = &found {
+                key.fetch();
+            }
             found = found.filter(|key| ask.covers(key));
         }
         if found.is_none() && ask.caller.tenant.has_imports {

@@ -255,7 +255,7 @@ fn a_bundle_comes_to_the_same_whether_or_not_its_cells_are_settled_where_they_ar
     let left = |cells: &Cells| {
         let mut told = Vec::new();
         cells.drain_changes(|changes| {
-            told.extend(changes.iter().map(|change| format!("{change:?}")))
+            told.extend(changes.iter().map(|change| format!("{change:?}")));
         });
         told.sort_unstable();
         told

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 use tollkeeper_core::{Millis, Usage, Verdict};
-use tollkeeper_decide::{Decided, Limited, Verified, VerifiedLimit};
+use tollkeeper_decide::{Decided, Limited, Verified, VerifiedLimit, WarmKey};
 
 use crate::journal::{CreditSpent, SharedJournal};
 use crate::last_used::LastUsed;
@@ -70,6 +70,13 @@ impl Ledger {
             }
         }
         Answer { made, at }
+    }
+
+    /// Has fetched, while the decision is made, what recording it will add to.
+    pub fn expect(&self, warm: &WarmKey, at: Millis) {
+        if let (Some(meter), Some(key)) = (&self.meter, warm.key()) {
+            meter.fetch(key, at);
+        }
     }
 
     /// Every outcome is counted, `NOT_FOUND` too, unless it only says what would happen. Spent credits are in the

@@ -29,6 +29,13 @@ impl Meter {
         }
     }
 
+    /// Has the place fetched where [`Self::count`] will count, if the key knows it.
+    pub fn fetch(&self, key: &LoadedKey, at: Millis) {
+        if let Some(slot) = key.counted_in(Minute::of(at)) {
+            self.0.fetch(slot);
+        }
+    }
+
     fn find(&self, key: &LoadedKey, minute: Minute) -> Option<u32> {
         let slot = self.0.find(&key.record.project.id, &key.record.id, minute)?;
         key.count_in(minute, slot);

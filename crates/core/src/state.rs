@@ -92,6 +92,28 @@ impl State {
         }
     }
 
+    /// What [`State::spend`] would answer, and the state that it would lead to where that takes no copy of a list: of a log
+    /// there is none, and it is stepped once it is known that it will be spent from.
+    #[inline]
+    pub fn ahead(&self, limit: &Limit, cost: Cost, now: Millis) -> (Outcome, Option<Self>) {
+        let quota = limit.quota;
+        match (self, limit.algorithm) {
+            (Self::Fixed(state), Algorithm::FixedWindow(window)) => {
+                let (outcome, next) = state.spend(quota, window, cost, now);
+                (outcome, Some(Self::Fixed(next)))
+            }
+            (Self::Sliding(state), Algorithm::SlidingWindow(width)) => {
+                let (outcome, next) = state.spend(quota, width, cost, now);
+                (outcome, Some(Self::Sliding(next)))
+            }
+            (Self::Bucket(state), Algorithm::TokenBucket { width, capacity }) => {
+                let (outcome, next) = state.spend(Limit::refill(quota, width, capacity), cost, now);
+                (outcome, Some(Self::Bucket(next)))
+            }
+            _ => (self.probe(limit, cost, now), None),
+        }
+    }
+
     /// The moment from which this state is no different from a fresh one, so that it may be forgotten.
     pub fn idle_at(&self, limit: &Limit) -> Millis {
         match (self, limit.algorithm) {

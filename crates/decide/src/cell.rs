@@ -151,14 +151,26 @@ impl Cell {
         let outcome = self.state.step(limit, cost, now);
         let spent = outcome.admitted() && cost != Cost::PEEK;
         if spent {
-            self.idle_at_s = seconds(match limit.algorithm {
-                // As good as fresh when it is whole again, which this step has divided out.
-                Algorithm::TokenBucket { .. } => outcome.reset,
-                _ => self.state.idle_at(limit),
-            });
-            self.fill = outcome.fill();
+            self.note(limit, &outcome);
         }
         (outcome, spent)
+    }
+
+    /// Takes the state that an admitted cost leads to.
+    #[inline]
+    pub(crate) fn spent(&mut self, next: State, limit: &Limit, outcome: &Outcome) {
+        self.state = next;
+        self.note(limit, outcome);
+    }
+
+    #[inline]
+    fn note(&mut self, limit: &Limit, outcome: &Outcome) {
+        self.idle_at_s = seconds(match limit.algorithm {
+            // As good as fresh when it is whole again, which the step has divided out.
+            Algorithm::TokenBucket { .. } => outcome.reset,
+            _ => self.state.idle_at(limit),
+        });
+        self.fill = outcome.fill();
     }
 
     pub(crate) fn is_idle(&self, now: Millis) -> bool {

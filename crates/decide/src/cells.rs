@@ -10,7 +10,7 @@ use crate::on_shelf::OnShelf;
 use crate::ports::{ParkedCell, Which};
 use crate::shard::{Shard, Touch};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
-use crate::whereabouts::Whereabouts;
+use crate::whereabouts::{Post, Whereabouts, fetch_ahead};
 use crate::{CellKey, Change};
 
 mod bundle;
@@ -42,7 +42,7 @@ const TOLD_AT_ONCE: usize = 1_000;
 pub struct Cells {
     shards: Box<[CachePadded<Mutex<Shard>>]>,
     /// Of each shard's cells.
-    whereabouts: Box<[Arc<Whereabouts>]>,
+    whereabouts: Arc<[Whereabouts]>,
     on_shelf: OnShelf,
     parked_per_shard: usize,
     counters: Counters,
@@ -95,10 +95,11 @@ impl Cells {
     }
 
     fn with_shards(shards: usize, room: usize) -> Self {
-        let all: Vec<_> = (0..shards).map(|_| Shard::new(room)).collect();
+        let whereabouts: Arc<[Whereabouts]> = (0..shards).map(|_| Whereabouts::default()).collect();
+        let shard = |at| Shard::new(room, Post::new(&whereabouts, at));
         Self {
-            whereabouts: all.iter().map(Shard::whereabouts).collect(),
-            shards: all.into_iter().map(|shard| CachePadded::new(Mutex::new(shard))).collect(),
+            shards: (0..shards).map(|at| CachePadded::new(Mutex::new(shard(at)))).collect(),
+            whereabouts,
             on_shelf: OnShelf::for_cells(shards * room),
             parked_per_shard: (PARKED_MAX / shards).max(PARKED_PER_SHARD_MIN),
             counters: Counters::default(),
@@ -172,6 +173,14 @@ impl Cells {
             lost: self.counters.lost.load(Ordering::Relaxed),
             swept: self.counters.swept.load(Ordering::Relaxed),
         }
+    }
+
+    /// Has fetched what will be looked at of a cell, lock included, while there is still something else to do.
+    #[inline]
+    pub(crate) fn fetch(&self, key: CellKey) {
+        let at = self.shard_of(key);
+        fetch_ahead(&*self.shards[at]);
+        self.whereabouts[at].fetch(key);
     }
 
     /// Locks the shard of a cell that is about to be looked at.

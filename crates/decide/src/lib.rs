@@ -68,3 +68,4 @@ pub use verify::{
     WaitingRoom, WarmKey, tier_of,
 };
 pub use warm::{Warm, WarmError};
+pub use whereabouts::fetch_ahead;

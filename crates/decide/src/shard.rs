@@ -1,8 +1,6 @@
 //! One shard of the cell table: a part of all cells behind one lock.
 //! Bounded: a full shard parks the cell that is furthest from its limit, and never forgets one that still matters.
 
-use std::sync::Arc;
-
 use tollkeeper_core::{Cost, Limit, Millis, Outcome, State};
 
 use crate::cell::Cell;
@@ -10,7 +8,7 @@ use crate::parking::Parking;
 use crate::ports::{ParkedCell, Which};
 use crate::resets::Resets;
 use crate::slots::Slots;
-use crate::whereabouts::Whereabouts;
+use crate::whereabouts::Post;
 use crate::{CellKey, Change};
 
 /// How many cells an eviction looks at. Of 16 random cells the emptiest is in the emptiest
@@ -47,6 +45,14 @@ pub(crate) struct Touch<'a> {
     pub(crate) now: Millis,
 }
 
+/// Where a cell is and what it would become, for as long as its shard is locked and no cell comes or goes.
+#[derive(Debug)]
+pub(crate) struct Ahead {
+    slot: usize,
+    /// Absent where it has yet to be worked out.
+    next: Option<State>,
+}
+
 /// A cell that had to leave, and whether anything still depends on it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Evicted {
@@ -58,10 +64,10 @@ pub(crate) enum Evicted {
 // === impl Shard ===
 
 impl Shard {
-    pub(crate) fn new(room: usize) -> Self {
+    pub(crate) fn new(room: usize, post: Post) -> Self {
         let room = room.max(1);
         Self {
-            cells: Slots::for_cells(room),
+            cells: Slots::for_cells(room, post),
             room,
             hand: 0,
             moved: Vec::new(),
@@ -69,10 +75,6 @@ impl Shard {
             parking: Parking::default(),
             resets: Resets::default(),
         }
-    }
-
-    pub(crate) fn whereabouts(&self) -> Arc<Whereabouts> {
-        self.cells.whereabouts()
     }
 
     /// Spends from a cell that is here; `None` when it is not.
@@ -88,9 +90,31 @@ impl Shard {
     }
 
     /// What spending from a cell that is here would come to; `None` when it is not.
+    #[inline]
+    pub(crate) fn look_ahead(&self, touch: &Touch<'_>) -> Option<(Outcome, Ahead)> {
+        let slot = self.cells.place(touch.key)?;
+        let cell = self.cells.at(slot)?;
+        let (outcome, next) = cell.state.ahead(touch.limit, touch.cost, touch.now);
+        Some((outcome, Ahead { slot, next }))
+    }
+
+    /// The same without a view to what it would become.
     pub(crate) fn probe(&self, touch: &Touch<'_>) -> Option<Outcome> {
         let cell = self.cells.find(touch.key)?;
         Some(cell.state.probe(touch.limit, touch.cost, touch.now))
+    }
+
+    /// Spends from a cell what was looked ahead to and admitted, under the same lock.
+    #[inline]
+    pub(crate) fn go_ahead(&mut self, touch: &Touch<'_>, ahead: Ahead, outcome: &Outcome) {
+        let Some(cell) = self.cells.at_mut(ahead.slot) else { return };
+        match ahead.next {
+            Some(next) => cell.spent(next, touch.limit, outcome),
+            None => {
+                cell.step(touch.limit, touch.cost, touch.now);
+            }
+        }
+        self.cells.mark(ahead.slot);
     }
 
     /// The state of a cell wherever it is; it stays there.

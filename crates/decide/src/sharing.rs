@@ -41,7 +41,7 @@ pub(crate) struct Compared {
 pub(crate) struct Joint {
     pub(crate) settled: Settled,
     /// By place: decided without the shared counters.
-    pub(crate) degraded: SmallVec<[bool; 4]>,
+    pub(crate) degraded: SmallVec<[bool; 16]>,
     /// Refused by policy, because those are out of reach.
     pub(crate) unavailable: bool,
     /// The moment that the outcomes speak of.

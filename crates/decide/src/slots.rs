@@ -2,11 +2,9 @@
 //! waited for one cache line, or for neighbours of it. Open addressing with linear probing.
 //! It grows by doubling, but never beyond what it was told it will hold.
 
-use std::sync::Arc;
-
 use crate::CellKey;
 use crate::cell::Cell;
-use crate::whereabouts::{Whereabouts, home};
+use crate::whereabouts::{Post, home};
 
 /// Fewer would only be outgrown at once.
 const SLOTS_MIN: usize = 16;
@@ -26,20 +24,15 @@ pub(crate) struct Slots {
     len: usize,
     /// The most cells there will be.
     room: usize,
-    whereabouts: Arc<Whereabouts>,
+    post: Post,
 }
 
 // === impl Slots ===
 
 impl Slots {
-    pub(crate) fn for_cells(room: usize) -> Self {
-        let (cells, marks, whereabouts) = Default::default();
-        Self { cells, marks, len: 0, room, whereabouts }
-    }
-
-    /// Where the cells are, now and whenever there are more or fewer of them.
-    pub(crate) fn whereabouts(&self) -> Arc<Whereabouts> {
-        Arc::clone(&self.whereabouts)
+    /// Where the cells are is told at `post`, now and whenever there are more or fewer of them.
+    pub(crate) fn for_cells(room: usize, post: Post) -> Self {
+        Self { cells: Vec::new(), marks: Vec::new(), len: 0, room, post }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -206,7 +199,7 @@ impl Slots {
         let empty = std::iter::repeat_with(|| None).take(slots).collect();
         let old = std::mem::replace(&mut self.cells, empty);
         let old_marks = std::mem::replace(&mut self.marks, vec![0; slots.div_ceil(BLOCK)]);
-        self.whereabouts.tell(&self.cells, &self.marks);
+        self.post.tell(&self.cells, &self.marks);
         for (slot, cell) in old.into_iter().enumerate() {
             let Some(cell) = cell else { continue };
             let at = self.put(cell);
@@ -230,12 +223,19 @@ fn slots_for(cells: usize) -> usize {
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use std::collections::HashMap;
+    use std::sync::Arc;
 
     use proptest::collection::vec;
     use proptest::prelude::*;
     use tollkeeper_core::{Limit, Quota, Window};
 
     use super::*;
+    use crate::whereabouts::Whereabouts;
+
+    /// Nobody asks.
+    fn nowhere() -> Post {
+        Post::new(&Arc::default(), 0)
+    }
 
     fn cell(key: CellKey, namespace: u64) -> Cell {
         let limit = Limit::fixed_window(Quota::new(1).unwrap(), Window::Day);
@@ -326,7 +326,7 @@ mod tests {
 
         #[test]
         fn slots_hold_what_a_hash_map_holds(steps in vec(step(), 1..400), room in 1_usize..300) {
-            let mut slots = Slots::for_cells(room);
+            let mut slots = Slots::for_cells(room, nowhere());
             let mut model = Model::new();
             for (step, n) in steps.into_iter().zip(0..) {
                 take_step(step, &mut slots, &mut model, n);
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn slots_for_all_their_cells_are_never_outgrown() {
         for room in [1, 2, 13, 64, 1000, 13_104] {
-            let mut slots = Slots::for_cells(room);
+            let mut slots = Slots::for_cells(room, nowhere());
             for n in 0..room as u64 {
                 let exact = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 slots.insert(cell(CellKey { subject: n, exact }, 0));
@@ -364,12 +364,12 @@ mod tests {
 
     #[test]
     fn the_whereabouts_are_told_whenever_the_slots_move() {
-        let mut slots = Slots::for_cells(1_000);
-        let whereabouts = slots.whereabouts();
+        let all: Arc<[Whereabouts]> = (0..3).map(|_| Whereabouts::default()).collect();
+        let mut slots = Slots::for_cells(1_000, Post::new(&all, 1));
         let mut seen = std::collections::HashSet::new();
         let mut assert_told = |slots: &Slots| {
             let (cells, marks) = (slots.cells.as_ptr().addr(), slots.marks.as_ptr().addr());
-            assert_eq!(whereabouts.told(), (slots.slots(), cells, marks));
+            assert_eq!(all[1].told(), (slots.slots(), cells, marks));
             seen.insert(slots.slots());
         };
         for n in 0..1_000 {
@@ -381,11 +381,12 @@ mod tests {
         slots.shrink();
         assert_told(&slots);
         assert!(seen.len() > 5, "{seen:?}");
+        assert_eq!([&all[0], &all[2]].map(Whereabouts::told), [(0, 0, 0); 2]);
     }
 
     #[test]
     fn nothing_is_found_where_nothing_ever_was() {
-        let mut slots = Slots::for_cells(10);
+        let mut slots = Slots::for_cells(10, nowhere());
         let key = CellKey { subject: 0, exact: 0 };
         assert!(slots.find(key).is_none() && slots.place(key).is_none());
         assert!(slots.remove(key).is_none() && slots.at(0).is_none());

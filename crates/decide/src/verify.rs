@@ -5,13 +5,13 @@ mod ask;
 mod lines;
 mod lot;
 mod made;
+mod names;
 mod once;
 mod rules;
 mod subject;
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
 use tollkeeper_core::{Millis, Verdict};
 
 use crate::decider::{CacheName, Decider, NO_CONDITION};
@@ -21,7 +21,7 @@ use crate::ports::OriginError;
 use crate::purse::{Filled, Held, Taken};
 use crate::sharing::Joint;
 use crate::{Decided, Freshness, WarmError};
-use lines::stored_and_asked;
+use lines::{Lines, stored_and_asked};
 use lot::{Lot, Reserve};
 use rules::Ruled;
 use subject::Subject;
@@ -99,7 +99,7 @@ impl Decider {
         let book = self.rules().of(&tenant.id);
         // Why a rule matches is told also where something else refuses.
         let ruled = if verdict == Verdict::Valid || ask.purpose == Purpose::Explain {
-            rules::rule(book.as_deref(), self.hasher(), ask, &subject)?
+            rules::rule(self, book.as_deref(), ask, &subject)?
         } else {
             Ruled::default()
         };
@@ -112,13 +112,14 @@ impl Decider {
             return Ok(WarmKey::refused(known, ask.purpose));
         }
         let mut lines = stored_and_asked(ask, &subject)?;
-        if lines.is_empty() {
-            lines = by_rules;
-        } else if !by_rules.is_empty() {
-            lines.extend(by_rules);
+        let watching = watching
+            .into_iter()
+            .map(|line| Lines::alone(line, &by_rules.names))
+            .collect::<Vec<_>>();
+        lines.take_in(by_rules);
+        if let Some(key) = &key {
+            once::add(self.hasher(), ask, key, &mut lines);
         }
-        // Last, where it is taken out again.
-        lines.extend(key.as_deref().and_then(|key| once::line(self.hasher(), ask, key)));
         let credits = match &key {
             Some(key) => self.warm_credits(key, ask, now).await?,
             None => Credits::Unlimited,
@@ -138,9 +139,10 @@ impl Decider {
         };
         // Last: a cell that came back must be decided on before the table can lose it twice.
         let lot = self.bring(&tenant.id, lines, reserve, now).await?;
-        let known = Verified::of(ask, verdict);
-        let known = Verified { key, named, ended_by, endpoint, reasons, ..known };
-        Ok(WarmKey { known: Box::new(known), lot, watching, credits, purpose: ask.purpose })
+        let mut known = Box::new(Verified::of(ask, verdict));
+        (known.key, known.named) = (key, named);
+        (known.ended_by, known.endpoint, known.reasons) = (ended_by, endpoint, reasons);
+        Ok(WarmKey { known, lot, watching, credits, purpose: ask.purpose })
     }
 
     /// Decides: limits and credits are all spent, or none is.
@@ -167,20 +169,21 @@ impl Decider {
             (_, false) => Verdict::RateLimited,
         };
         let at = joint.at;
-        made.limits.reserve_exact(lines.len());
-        let answered = lines.into_iter().zip(joint.settled.outcomes).zip(joint.degraded);
-        for ((line, outcome), degraded) in answered {
-            let (line, delay_ms) = line.answer(outcome, degraded, at, dry);
+        made.limits.reserve_exact(lines.all.len());
+        made.names = lines.names;
+        let answers = joint.settled.outcomes.iter().zip(&joint.degraded);
+        for (line, (outcome, degraded)) in lines.all.into_iter().zip(answers) {
+            let (line, delay_ms) = line.answer(*outcome, *degraded, at, dry);
             made.weigh(line, delay_ms);
         }
         made.blame();
         let spends = made.passed() && !dry;
         for lot in watching {
             let (lines, joint) = self.settle_lot(lot, now, Some(|| spends));
-            let answered = lines.into_iter().zip(joint.settled.outcomes).zip(joint.degraded);
-            let seen =
-                answered.map(|((line, one), degraded)| line.answer(one, degraded, at, dry).0);
-            made.limits.extend(seen);
+            let answers = joint.settled.outcomes.iter().zip(&joint.degraded);
+            for (line, (outcome, degraded)) in lines.all.into_iter().zip(answers) {
+                made.see(line.answer(*outcome, *degraded, at, dry).0, &lines.names);
+            }
         }
         made.credits = paid.balance;
         made.credits_spent = paid.spent;
@@ -192,13 +195,13 @@ impl Decider {
     async fn bring_watching(
         &self,
         tenant_id: &str,
-        lines: Vec<lines::Line>,
+        each: Vec<Lines>,
         reserve: Reserve,
         now: Millis,
     ) -> Vec<Lot> {
         let reserve = if reserve == Reserve::Spend { Reserve::Aside } else { reserve };
-        let alone = |line| self.bring(tenant_id, SmallVec::from_iter([line]), reserve, now);
-        join_all(lines.into_iter().map(alone)).await.into_iter().filter_map(Result::ok).collect()
+        let alone = |lines| self.bring(tenant_id, lines, reserve, now);
+        join_all(each.into_iter().map(alone)).await.into_iter().filter_map(Result::ok).collect()
     }
 
     async fn warm_credits(
@@ -227,7 +230,7 @@ impl Decider {
         credits: Credits,
         purpose: Purpose,
         now: Millis,
-    ) -> (lines::Lines, Joint, Paid) {
+    ) -> (Lines, Joint, Paid) {
         let spends = purpose == Purpose::Spend;
         let (Credits::Limited { cost, held }, Some(key)) = (credits, key) else {
             let (lines, joint) = if spends {
@@ -265,7 +268,12 @@ impl Decider {
         let Some(text) = &ask.key else { return Ok(None) };
         let mut found = None;
         if text.intact {
-            found = self.key(text.ours, now, see).await?.filter(|key| ask.covers(key));
+            found = self.key(text.ours, now, see).await?;
+            // Before anything is asked about it: then all of it comes while the first is waited for.
+            if let Some(key) = &found {
+                key.fetch();
+            }
+            found = found.filter(|key| ask.covers(key));
         }
         if found.is_none() && ask.caller.tenant.has_imports {
             found = self.key(text.imported, now, see).await?.filter(|key| ask.covers(key));
@@ -277,6 +285,10 @@ impl Decider {
 // === impl WarmKey ===
 
 impl WarmKey {
+    pub fn key(&self) -> Option<&LoadedKey> {
+        self.known.key.as_deref()
+    }
+
     fn refused(known: Verified, purpose: Purpose) -> Self {
         let (lot, watching) = (Lot::default(), Vec::new());
         Self { known: Box::new(known), lot, watching, credits: Credits::Unlimited, purpose }

@@ -1,19 +1,16 @@
 //! Where the cells of a shard are, told without its lock. Whoever wants a cell has it fetched into this core's cache while it
 //! takes the lock: both come from far away where another core had them last, and so they come at once.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-use crossbeam_utils::CachePadded;
 
 use crate::CellKey;
 use crate::cell::Cell;
 
-/// Only a hint: it may be of slots that were given back meanwhile. Its own line, which nobody writes while cells come and go.
+/// Only a hint: it may be of slots that were given back meanwhile. Those of all shards stand side by side, apart from all that is
+/// written while cells come and go: few lines, which every request reads and which stay near.
 #[derive(Debug, Default)]
-pub(crate) struct Whereabouts(CachePadded<Area>);
-
-#[derive(Debug, Default)]
-struct Area {
+pub(crate) struct Whereabouts {
     slots: AtomicUsize,
     /// Of the first cell.
     cells: AtomicUsize,
@@ -21,19 +18,35 @@ struct Area {
     marks: AtomicUsize,
 }
 
+/// Where one shard tells its own.
+#[derive(Debug)]
+pub(crate) struct Post {
+    all: Arc<[Whereabouts]>,
+    at: usize,
+}
+
+// === impl Post ===
+
+impl Post {
+    pub(crate) fn new(all: &Arc<[Whereabouts]>, at: usize) -> Self {
+        Self { all: Arc::clone(all), at }
+    }
+
+    /// They are here from now on.
+    pub(crate) fn tell(&self, cells: &[Option<Cell>], marks: &[u64]) {
+        let Some(own) = self.all.get(self.at) else { return };
+        own.slots.store(cells.len(), Ordering::Relaxed);
+        own.cells.store(cells.as_ptr().addr(), Ordering::Relaxed);
+        own.marks.store(marks.as_ptr().addr(), Ordering::Relaxed);
+    }
+}
+
 // === impl Whereabouts ===
 
 impl Whereabouts {
-    /// They are here from now on.
-    pub(crate) fn tell(&self, cells: &[Option<Cell>], marks: &[u64]) {
-        self.0.slots.store(cells.len(), Ordering::Relaxed);
-        self.0.cells.store(cells.as_ptr().addr(), Ordering::Relaxed);
-        self.0.marks.store(marks.as_ptr().addr(), Ordering::Relaxed);
-    }
-
     #[cfg(test)]
     pub(crate) fn told(&self) -> (usize, usize, usize) {
-        let Area { slots, cells, marks } = &*self.0;
+        let Self { slots, cells, marks } = self;
         let [slots, cells, marks] = [slots, cells, marks].map(|it| it.load(Ordering::Relaxed));
         (slots, cells, marks)
     }
@@ -41,10 +54,16 @@ impl Whereabouts {
     /// Has the lines fetched where this key asks for its cell and its mark. Waits for nothing.
     #[inline]
     pub(crate) fn fetch(&self, key: CellKey) {
-        let slot = home(key, self.0.slots.load(Ordering::Relaxed));
-        fetch_to_write(self.0.cells.load(Ordering::Relaxed) + slot * size_of::<Option<Cell>>());
-        fetch_to_read(self.0.marks.load(Ordering::Relaxed) + slot / 8);
+        let slot = home(key, self.slots.load(Ordering::Relaxed));
+        fetch_to_write(self.cells.load(Ordering::Relaxed) + slot * size_of::<Option<Cell>>());
+        fetch_to_read(self.marks.load(Ordering::Relaxed) + slot / 8);
     }
+}
+
+/// Has the line fetched where something begins that is read soon, and lies apart from all that is read before it.
+#[inline]
+pub fn fetch_ahead<T: ?Sized>(it: &T) {
+    fetch_to_read(std::ptr::from_ref(it).cast::<u8>().addr());
 }
 
 /// A share of the table like the key's share of all keys: any number of slots will do.

@@ -25,6 +25,16 @@ macro_rules! choice {
             }
         }
 
+        impl $crate::json::Json for $name {
+            /// No word of ours needs to be escaped.
+            #[inline]
+            fn write(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(match self {
+                    $(Self::$variant => concat!("\"", $word, "\"").as_bytes()),+
+                });
+            }
+        }
+
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
                 struct Word;

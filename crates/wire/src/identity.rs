@@ -9,7 +9,7 @@ use crate::stored_limit::{LIMIT_REPLIES, RatelimitReply};
 
 reply! {
     /// Answer of `identities.getIdentity` and `identities.updateIdentity`, and one row of `identities.listIdentities`.
-    Identity<'a> {
+    written Identity<'a> {
         required id "id": Cow<'a, str> = ID, "Its id.";
         required external_id "externalId": Cow<'a, str> = EXTERNAL_ID, "Your own name for it.";
         optional meta "meta": Metadata<'a> = METADATA, "As it was given.";

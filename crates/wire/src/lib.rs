@@ -12,6 +12,7 @@ mod fields;
 pub mod gate;
 pub mod identities;
 pub mod identity;
+mod json;
 mod json_schema;
 mod key_text;
 pub mod keys;
@@ -68,6 +69,7 @@ pub use identities::{
     ListIdentitiesRequest, UpdateIdentityRequest,
 };
 pub use identity::Identity;
+pub use json::Json;
 pub use key_text::{KEY_TEXT, KeyText};
 pub use keys::{
     AddPermissionsRequest, AddRolesRequest, Code, CreateKeyRequest, DeleteKeyRequest,

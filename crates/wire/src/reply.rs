@@ -14,8 +14,30 @@ macro_rules! settle_reply {
     };
 }
 
-/// `kind field "name": Type = SHAPE, "What it is.";` for each field; the kinds are those of `fields`.
+/// `kind field "name": Type = SHAPE, "What it is.";` for each field; the kinds are those of `fields`. What is `written` can be
+/// written without serde too.
 macro_rules! reply {
+    (
+        $(#[$about:meta])*
+        written $name:ident $(<$life:lifetime>)? {
+            $($kind:ident $field:ident $wire:literal: $type:ty = $shape:expr, $field_about:expr;)*
+        }
+    ) => {
+        $crate::reply::reply! {
+            $(#[$about])*
+            $name $(<$life>)? {
+                $($kind $field $wire: $type = $shape, $field_about;)*
+            }
+        }
+
+        impl $(<$life>)? $crate::json::Json for $name $(<$life>)? {
+            fn write(&self, out: &mut Vec<u8>) {
+                out.push(b'{');
+                $($crate::json::json_field!($kind out $wire &self.$field);)*
+                $crate::json::close(out, b'}');
+            }
+        }
+    };
     (
         $(#[$about:meta])*
         $name:ident $(<$life:lifetime>)? {

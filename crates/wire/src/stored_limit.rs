@@ -57,7 +57,7 @@ request! {
 
 reply! {
     /// A limit that is stored with a key or an identity.
-    RatelimitReply<'a> {
+    written RatelimitReply<'a> {
         required id "id": Cow<'a, str> = ID, "Its id.";
         required name "name": Cow<'a, str> = NAME, "Its name.";
         required limit "limit": u64 = Shape::Integer(COUNT), "Units that fit into one duration.";

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tollkeeper_core::{Component, Millis, Minute, Usage, boot_text};
+use tollkeeper_decide::fetch_ahead;
 
 use super::slot::{self, SlotName};
 use super::{BootId, JournalError};
@@ -113,6 +114,11 @@ impl Pages {
             Some(words) => slot::add(words, usage),
             None => self.lose(usage),
         }
+    }
+
+    /// Has a slot fetched that will be added to: it lies where nobody was since the key's last request.
+    pub fn fetch(&self, slot: u32) {
+        self.slot(slot).into_iter().for_each(fetch_ahead);
     }
 
     /// Counted nowhere else.

@@ -36,10 +36,9 @@ impl Hasher for Folding {
         for word in words {
             self.fold(u64::from_le_bytes(*word));
         }
+        // In registers: to copy a few bytes of any number takes a call.
         if !rest.is_empty() {
-            let mut word = [0; 8];
-            word[..rest.len()].copy_from_slice(rest);
-            self.fold(u64::from_le_bytes(word));
+            self.fold(rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
         }
     }
 

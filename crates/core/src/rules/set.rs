@@ -49,12 +49,24 @@ impl RuleSet {
     /// Fills `matched` with the rules that this request meets, in order, up to and with the first allow or block.
     pub fn walk<'s>(&'s self, facts: &Facts<'_>, matched: &mut Vec<Matched<'s>>) {
         matched.clear();
+        self.meet(facts, |one| {
+            matched.push(one);
+            ControlFlow::Continue(())
+        });
+    }
+
+    /// Hands the same to `each`, one after the other, for as long as it goes on.
+    pub fn meet<'s>(
+        &'s self,
+        facts: &Facts<'_>,
+        mut each: impl FnMut(Matched<'s>) -> ControlFlow<()>,
+    ) {
         for (nth, (index, rules)) in self.indexes.iter().zip(self.rules.chunks(BLOCK)).enumerate() {
             let block = Block { index, rules, first: nth * BLOCK };
             let ended = if rules.len() <= SMALL_BLOCK {
-                block.walk(facts, &mut [0; 2 * words_of(SMALL_BLOCK)], matched)
+                block.walk(facts, &mut [0; 2 * words_of(SMALL_BLOCK)], &mut each)
             } else {
-                block.walk(facts, &mut [0; 2 * words_of(BLOCK)], matched)
+                block.walk(facts, &mut [0; 2 * words_of(BLOCK)], &mut each)
             };
             if ended.is_break() {
                 return;
@@ -70,12 +82,12 @@ impl<'s> Block<'s> {
         &self,
         facts: &Facts<'_>,
         room: &mut [u64],
-        matched: &mut Vec<Matched<'s>>,
+        each: &mut impl FnMut(Matched<'s>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         for place in self.index.met(facts, room).places() {
             let rule = &self.rules[place];
             let place = self.first + place;
-            matched.push(Matched { place, rule, pattern: rule.pattern_of(facts) });
+            each(Matched { place, rule, pattern: rule.pattern_of(facts) })?;
             if rule.action.ends_walk() {
                 return ControlFlow::Break(());
             }

@@ -203,6 +203,15 @@ proptest! {
     }
 
     #[test]
+    fn what_is_foreseen_is_what_spending_comes_to((limit, asks) in cases()) {
+        walk(&limit, &asks, |before, cost, now, outcome, after| {
+            let (foreseen, next) = before.ahead(&limit, cost, now);
+            assert_eq!(foreseen, *outcome);
+            assert!(next.is_none_or(|next| next == *after));
+        });
+    }
+
+    #[test]
     fn a_cell_is_as_good_as_fresh_from_its_idle_moment_on((limit, asks) in cases(), later in 0_u64..10_000) {
         let mut held = true;
         walk(&limit, &asks, |_, _, _, _, after| {

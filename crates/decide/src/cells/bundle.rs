@@ -5,12 +5,24 @@ use tollkeeper_core::{Admission, Check, Cost, Millis, Outcome, Settled, State, s
 
 use super::{CellAsk, Cells, Returned};
 use crate::CellKey;
-use crate::shard::Shard;
-use crate::sync::lock;
+use crate::shard::{Ahead, Shard};
+use crate::sync::{MutexGuard, lock};
+
+/// Asks and shards that are lined up in place; larger bundles take memory for them.
+const USUALLY: usize = 8;
+
+/// The shards of a bundle, all locked. It is filled where it stays, like all that is lined up here: to hand it on would take
+/// longer than to fill it.
+#[derive(Default)]
+struct Held<'a> {
+    shards: SmallVec<[MutexGuard<'a, Shard>; USUALLY]>,
+    /// By ask: which of them its cell is in.
+    of_ask: SmallVec<[usize; USUALLY]>,
+}
 
 /// The checks of a bundle against its distinct cells.
 struct LinedUp {
-    checks: SmallVec<[Check; 8]>,
+    checks: SmallVec<[Check; USUALLY]>,
     /// One per distinct cell, in order of appearance.
     states: Vec<State>,
 }
@@ -39,42 +51,74 @@ impl Cells {
         if let [ask] = asks {
             return self.spend_one_if(ask, returned, now, condition);
         }
-        // Locks are taken in ascending order, everywhere: two bundles can wait for each other, never in a circle.
-        let fetched = |ask: &CellAsk| {
+        let mut held = Held::default();
+        self.hold_all(asks, &mut held);
+        for back in returned {
+            let Some(place) = asks.iter().position(|ask| ask.key == back.cell.key) else {
+                continue;
+            };
+            self.bring_back(held.shard_mut(place), back.cell.key, vec![back], now);
+        }
+        let mut outcomes = Vec::with_capacity(asks.len());
+        let mut ahead = SmallVec::with_capacity(asks.len());
+        if !held.foresee(asks, now, &mut outcomes, &mut ahead) {
+            return self.settle_copies(&mut held, asks, now, condition);
+        }
+        let had_room = outcomes.iter().all(Outcome::admitted);
+        if !(had_room && condition()) {
+            let outcomes = held.unspent(asks, outcomes, now);
+            return Settled { passed: false, had_room, outcomes };
+        }
+        for (place, ahead) in ahead.into_iter().enumerate() {
+            if asks[place].cost != Cost::PEEK {
+                let touch = asks[place].touch(now);
+                held.shard_mut(place).go_ahead(&touch, ahead, &outcomes[place]);
+            }
+        }
+        Settled { passed: true, had_room, outcomes }
+    }
+
+    /// Locks are taken in ascending order, everywhere: two bundles can wait for each other, never in a circle.
+    fn hold_all<'a>(&'a self, asks: &[CellAsk], held: &mut Held<'a>) {
+        /// A shard and behind it the place of an ask, in one word: there are far fewer of either.
+        const PLACE_BITS: u32 = usize::BITS / 2;
+        const PLACES: usize = (1 << PLACE_BITS) - 1;
+        let mut order: SmallVec<[usize; USUALLY]> = SmallVec::with_capacity(asks.len());
+        for (place, ask) in asks.iter().enumerate() {
             let at = self.shard_of(ask.key);
             self.whereabouts[at].fetch(ask.key);
-            at
-        };
-        let mut order: SmallVec<[usize; 8]> = asks.iter().map(fetched).collect();
+            order.push(at << PLACE_BITS | place);
+        }
         order.sort_unstable();
-        order.dedup();
-        let mut held: SmallVec<[_; 8]> = order.iter().map(|at| lock(&self.shards[*at])).collect();
-        let place = |key| order.binary_search(&self.shard_of(key)).unwrap_or(0);
+        held.of_ask.resize(asks.len(), 0);
+        let mut last = None;
+        for one in order {
+            let (at, place) = (one >> PLACE_BITS, one & PLACES);
+            if last != Some(at) {
+                held.shards.push(lock(&self.shards[at]));
+                last = Some(at);
+            }
+            held.of_ask[place] = held.shards.len() - 1;
+        }
+    }
 
-        for back in returned {
-            let (key, shard) = (back.cell.key, &mut held[place(back.cell.key)]);
-            self.bring_back(shard, key, vec![back], now);
-        }
-        if let Some(outcomes) = probe_here(asks, |key| &*held[place(key)], now) {
-            let had_room = outcomes.iter().all(Outcome::admitted);
-            if !(had_room && condition()) {
-                let outcomes = unspent(asks, outcomes, |key| &*held[place(key)], now);
-                return Settled { passed: false, had_room, outcomes };
-            }
-            for ask in asks.iter().filter(|ask| ask.cost != Cost::PEEK) {
-                held[place(ask.key)].spend(&ask.touch(now));
-            }
-            return Settled { passed: true, had_room, outcomes };
-        }
+    /// Where some cell is not in the table, or asked twice: all are settled on copies, and put back.
+    fn settle_copies(
+        &self,
+        held: &mut Held<'_>,
+        asks: &[CellAsk],
+        now: Millis,
+        condition: impl FnOnce() -> bool,
+    ) -> Settled {
         let LinedUp { checks, mut states } =
-            line_up(asks, |key| held[place(key)].state(key).cloned());
+            line_up(asks, |place| held.shard(place).state(asks[place].key).cloned());
         let settled = settle_if(&checks, &mut states, now, condition);
         if settled.passed {
             for (slot, state) in states.into_iter().enumerate() {
                 // The last that spent knows what is left. Where all only looked there is nothing to keep.
                 let spent = |check: &Check| check.slot == slot && check.cost != Cost::PEEK;
                 let Some(last) = checks.iter().rposition(spent) else { continue };
-                let shard = &mut held[place(asks[last].key)];
+                let shard = held.shard_mut(last);
                 shard.parking.take(asks[last].key);
                 let evicted = shard.keep(&asks[last].touch(now), state, &settled.outcomes[last]);
                 self.note(&evicted, shard);
@@ -113,52 +157,64 @@ impl Cells {
     }
 }
 
-/// What each ask would come to, if every cell is in the table and asked once. Then all can be spent from where they are:
-/// nothing is copied, and nothing has to be evicted for another.
-fn probe_here<'a>(
-    asks: &[CellAsk],
-    shard_of: impl Fn(CellKey) -> &'a Shard,
-    now: Millis,
-) -> Option<Vec<Outcome>> {
-    let mut outcomes = Vec::with_capacity(asks.len());
-    for (at, ask) in asks.iter().enumerate() {
-        if asks[..at].iter().any(|before| before.key == ask.key) {
-            return None;
-        }
-        let outcome = shard_of(ask.key).probe(&ask.touch(now))?;
-        // Asking for nothing never fails, as in every bundle.
-        let looks = ask.cost == Cost::PEEK;
-        let admission = if looks { Admission::Admitted } else { outcome.admission };
-        outcomes.push(Outcome { admission, ..outcome });
-    }
-    Some(outcomes)
-}
+// === impl Held ===
 
-/// The same asks after a denial: those that would have passed report what they have left.
-fn unspent<'a>(
-    asks: &[CellAsk],
-    outcomes: Vec<Outcome>,
-    shard_of: impl Fn(CellKey) -> &'a Shard,
-    now: Millis,
-) -> Vec<Outcome> {
-    let left = |(ask, outcome): (&CellAsk, Outcome)| {
-        let looks = CellAsk { cost: Cost::PEEK, ..*ask };
-        let unspent = shard_of(ask.key).probe(&looks.touch(now)).unwrap_or(outcome);
-        Outcome { admission: outcome.admission, ..unspent }
-    };
-    asks.iter().zip(outcomes).map(left).collect()
+impl Held<'_> {
+    fn shard(&self, place: usize) -> &Shard {
+        &self.shards[self.of_ask[place]]
+    }
+
+    fn shard_mut(&mut self, place: usize) -> &mut Shard {
+        &mut self.shards[self.of_ask[place]]
+    }
+
+    /// What each ask would come to, if every cell is in the table and asked once. Then all can be spent from where they are:
+    /// each is looked for and worked out once, nothing is copied, and nothing has to be evicted for another.
+    fn foresee(
+        &self,
+        asks: &[CellAsk],
+        now: Millis,
+        outcomes: &mut Vec<Outcome>,
+        all: &mut SmallVec<[Ahead; USUALLY]>,
+    ) -> bool {
+        for (place, ask) in asks.iter().enumerate() {
+            if asks[..place].iter().any(|before| before.key == ask.key) {
+                return false;
+            }
+            let looked = self.shard(place).look_ahead(&ask.touch(now));
+            let Some((mut outcome, ahead)) = looked else { return false };
+            // Asking for nothing never fails, as in every bundle.
+            if ask.cost == Cost::PEEK {
+                outcome.admission = Admission::Admitted;
+            }
+            outcomes.push(outcome);
+            all.push(ahead);
+        }
+        true
+    }
+
+    /// The same asks after a denial: those that would have passed report what they have left.
+    #[cold]
+    fn unspent(&self, asks: &[CellAsk], outcomes: Vec<Outcome>, now: Millis) -> Vec<Outcome> {
+        let left = |(place, outcome): (usize, Outcome)| {
+            let looks = CellAsk { cost: Cost::PEEK, ..asks[place] };
+            let unspent = self.shard(place).probe(&looks.touch(now)).unwrap_or(outcome);
+            Outcome { admission: outcome.admission, ..unspent }
+        };
+        outcomes.into_iter().enumerate().map(left).collect()
+    }
 }
 
 /// Each distinct cell gets a slot, in order of appearance.
-fn line_up(asks: &[CellAsk], state_of: impl Fn(CellKey) -> Option<State>) -> LinedUp {
-    let mut keys: SmallVec<[CellKey; 8]> = SmallVec::new();
+fn line_up(asks: &[CellAsk], state_of: impl Fn(usize) -> Option<State>) -> LinedUp {
+    let mut keys: SmallVec<[CellKey; USUALLY]> = SmallVec::new();
     let mut states = Vec::with_capacity(asks.len());
     let mut checks = SmallVec::with_capacity(asks.len());
-    for ask in asks {
+    for (place, ask) in asks.iter().enumerate() {
         let known = keys.iter().position(|key| *key == ask.key);
         let slot = known.unwrap_or_else(|| {
             keys.push(ask.key);
-            states.push(state_of(ask.key).unwrap_or_else(|| State::fresh(&ask.limit)));
+            states.push(state_of(place).unwrap_or_else(|| State::fresh(&ask.limit)));
             keys.len() - 1
         });
         checks.push(Check { limit: ask.limit, cost: ask.cost, slot });

@@ -226,12 +226,22 @@ fn one_ask_comes_to_the_same_with_a_condition_that_holds_and_without_one() {
 /// for nothing changes nothing.
 #[test]
 fn a_bundle_comes_to_the_same_whether_or_not_its_cells_are_settled_where_they_are() {
+    let (quota, width) = (Quota::new(7).unwrap(), Width::from_millis(1000).unwrap());
+    let limits = [
+        Limit::sliding_window(quota, width),
+        Limit::fixed_window(quota, Window::Aligned(width)),
+        Limit::token_bucket(quota, width, Quota::new(9)),
+        Limit::sliding_log(quota, width).unwrap(),
+    ];
     let (here, copied) = (Cells::new(1000), Cells::new(1000));
     let mut seen = [0, 0];
     for step in 0..3_000_u64 {
         let now = NOW + step * 37;
-        let one =
-            |at: u64| ask(usize::try_from((step + at * at) % 11).unwrap(), 7, (step * 5 + at) % 4);
+        let one = |at: u64| {
+            // Each cell has its own algorithm, so that a bundle mixes them.
+            let of = usize::try_from((step + at * at) % 11).unwrap();
+            CellAsk { limit: limits[of % 4], ..ask(of, 7, (step * 5 + at) % 4) }
+        };
         let distinct = [one(0), one(1), one(2), one(3)];
         let looks = CellAsk { cost: Cost::PEEK, ..distinct[3] };
         let again = [distinct[0], distinct[1], distinct[2], distinct[3], looks];
@@ -242,4 +252,25 @@ fn a_bundle_comes_to_the_same_whether_or_not_its_cells_are_settled_where_they_ar
         seen[usize::from(settled.passed)] += 1;
     }
     assert!(seen.iter().all(|times| *times > 100), "{seen:?}");
+    let left = |cells: &Cells| {
+        let mut told = Vec::new();
+        cells.drain_changes(|changes| {
+            told.extend(changes.iter().map(|change| format!("{change:?}")));
+        });
+        told.sort_unstable();
+        told
+    };
+    assert_eq!(left(&here), left(&copied), "what the journal is told of them is the same");
+}
+
+#[test]
+fn many_cells_of_one_shard_are_spent_from_together() {
+    let cells = Cells::with_shards(2, 500);
+    let all: Vec<CellAsk> = (0..40).map(|identifier| ask(identifier, 10, 1)).collect();
+    for left in (0..10).rev() {
+        let settled = cells.spend_all(&all, Vec::new(), NOW);
+        assert!(settled.passed && settled.outcomes.iter().all(|one| one.remaining == left));
+    }
+    let settled = cells.spend_all(&all, Vec::new(), NOW);
+    assert!(!settled.passed && settled.outcomes.iter().all(|one| one.remaining == 0));
 }

@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 use tollkeeper_core::{Cost, Limit, Millis, Outcome, Throttle, Written};
 
 use super::made::VerifiedLimit;
+use super::names::{Name, Names};
 use super::subject::Subject;
 use super::{AskedLimit, VerifyAsk};
 use crate::WarmError;
@@ -20,15 +21,23 @@ pub(super) struct Line {
     pub(super) ask: CellAsk,
     pub(super) terms: Arc<LimitTerms>,
     /// What it is called within its scope. Rules count by what their scopes say; everything else by its name.
-    pub(super) identifier: Option<Arc<str>>,
+    pub(super) identifier: Option<Name>,
     /// Boxed: few rules throttle, and every line is moved a few times.
     pub(super) throttle: Option<Box<Throttle>>,
     /// Where it is shown otherwise than it is counted.
     pub(super) written: Option<Written>,
 }
 
-/// One in place, as most requests have: what may wait carries its room along.
-pub(super) type Lines = SmallVec<[Line; 1]>;
+/// All counters of a request. Small: it is handed on a few times before the decision.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    pub(super) all: Vec<Line>,
+    /// Of those that have identifiers.
+    pub(super) names: Names,
+}
+
+/// Where there is a line there is room for so many at once: each is large, and growing moves them.
+const LINES_USUALLY: usize = 8;
 
 /// The limits of key and identity that apply by themselves, and those that the request names; each once.
 pub(super) fn stored_and_asked(
@@ -36,7 +45,8 @@ pub(super) fn stored_and_asked(
     subject: &Subject<'_>,
 ) -> Result<Lines, WarmError> {
     let asked = &ask.limits;
-    let mut lines = Lines::with_capacity(subject.limits().count() + asked.len());
+    let all = Vec::with_capacity(subject.limits().count() + asked.len());
+    let mut lines = Lines { all, names: Names::default() };
     for loaded in subject.limits() {
         let named = || asked.iter().filter(|asked| *asked.name == *loaded.stored.name);
         // Named twice, it pays for both.
@@ -58,6 +68,38 @@ pub(super) fn stored_and_asked(
         }
     }
     Ok(lines)
+}
+
+// === impl Lines ===
+
+impl Lines {
+    /// One line by itself, with its own name.
+    pub(super) fn alone(mut line: Line, names: &Names) -> Self {
+        let mut own = Names::default();
+        line.identifier = line.identifier.map(|name| own.put_text(names.of(name)));
+        Self { all: vec![line], names: own }
+    }
+
+    pub(super) fn push(&mut self, line: Line) {
+        if self.all.len() == self.all.capacity() {
+            self.all.reserve(LINES_USUALLY);
+        }
+        self.all.push(line);
+    }
+
+    /// Takes in the lines of rules behind those that are stored or asked for, of which none has an identifier.
+    pub(super) fn take_in(&mut self, by_rules: Self) {
+        if self.all.is_empty() {
+            *self = by_rules;
+        } else {
+            self.all.extend(by_rules.all);
+            self.names = by_rules.names;
+        }
+    }
+
+    pub(super) fn routed(&self) -> SmallVec<[Routed<'_>; 1]> {
+        self.all.iter().map(|line| line.routed(&self.names)).collect()
+    }
 }
 
 // === impl Line ===
@@ -95,13 +137,14 @@ impl Line {
         }
     }
 
-    pub(super) fn routed(&self) -> Routed<'_> {
+    fn routed<'a>(&'a self, names: &'a Names) -> Routed<'a> {
         let LimitTerms { name, sharing, scope, .. } = &*self.terms;
-        let identifier = self.identifier.as_deref().unwrap_or(name);
+        let identifier = self.identifier.map_or(&**name, |name| names.of(name));
         Routed { cell: self.ask, sharing: *sharing, scope, identifier }
     }
 
     /// What its outcome means, and how long the request has to wait for it.
+    #[inline]
     pub(super) fn answer(
         self,
         outcome: Outcome,

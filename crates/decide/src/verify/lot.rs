@@ -3,11 +3,11 @@
 use smallvec::SmallVec;
 use tollkeeper_core::{Admission, Algorithm, Cost, Millis, Outcome, State};
 
-use super::lines::{Line, Lines};
+use super::lines::Lines;
 use crate::WarmError;
 use crate::cells::{CellAsk, Returned};
 use crate::decider::Decider;
-use crate::sharing::{self, Compared, Joint, Routed, Shared};
+use crate::sharing::{self, Compared, Joint, Shared};
 
 #[derive(Debug, Default)]
 pub(super) struct Lot {
@@ -44,7 +44,7 @@ impl Decider {
     ) -> Result<Lot, WarmError> {
         let (mut shared, mut compared) = (None, Vec::new());
         if let Some(fleet) = self.fleet() {
-            let mut routed: SmallVec<[Routed<'_>; 1]> = lines.iter().map(Line::routed).collect();
+            let mut routed = lines.routed();
             sharing::carry(fleet, self.cells(), tenant_id, &routed, now).await;
             if matches!(reserve, Reserve::Nothing { .. }) {
                 routed.iter_mut().for_each(|one| one.cell.cost = Cost::PEEK);
@@ -57,11 +57,10 @@ impl Decider {
             shared = gathering.await.map(Box::new);
         }
         let is_shared = |place| shared.as_ref().is_some_and(|shared| shared.covers(place));
-        let ours = lines.iter().enumerate().filter(|(place, _)| !is_shared(*place));
+        let ours = lines.all.iter().enumerate().filter(|(place, _)| !is_shared(*place));
         let returned = self.overflow().fetch(ours.map(|(_, line)| line.ask.key)).await?;
         if let Some(fleet) = self.fleet().filter(|_| returned.is_empty()) {
-            let routed: SmallVec<[Routed<'_>; 1]> = lines.iter().map(Line::routed).collect();
-            sharing::inherit(fleet, self.cells(), tenant_id, &routed, now);
+            sharing::inherit(fleet, self.cells(), tenant_id, &lines.routed(), now);
         }
         Ok(Lot { lines, returned, shared, compared, reserve })
     }
@@ -74,7 +73,7 @@ impl Decider {
         condition: Option<impl FnOnce() -> bool>,
     ) -> (Lines, Joint) {
         let Lot { lines, returned, shared, compared, reserve } = lot;
-        let mut asks: SmallVec<[CellAsk; 1]> = lines.iter().map(|line| line.ask).collect();
+        let mut asks: SmallVec<[CellAsk; 8]> = lines.all.iter().map(|line| line.ask).collect();
         let looked: SmallVec<[usize; 4]> = match &shared {
             Some(shared) if matches!(reserve, Reserve::Nothing { .. }) => {
                 (0..asks.len()).filter(|place| shared.covers(*place)).collect()
@@ -93,7 +92,7 @@ impl Decider {
         }
         for place in looked {
             let outcome = &mut joint.settled.outcomes[place];
-            *outcome = as_asked(*outcome, lines[place].ask.cost);
+            *outcome = as_asked(*outcome, lines.all[place].ask.cost);
             joint.settled.had_room &= outcome.admitted();
         }
         if let Some(fleet) = self.fleet() {

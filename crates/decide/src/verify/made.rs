@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tollkeeper_core::{IdentityRecord, Limit, Millis, Outcome, Rule, Unmet, Verdict, Written};
 
+use super::names::{Name, Names};
 use super::{Purpose, VerifyAsk};
 use crate::counts::LimitCount;
 use crate::limit_terms::{LimitTerms, Source};
@@ -19,6 +20,8 @@ pub struct Verified {
     /// The one that the request named; see [`Verified::identity`].
     pub named: Option<Arc<LoadedIdentity>>,
     pub limits: SmallVec<[VerifiedLimit; 1]>,
+    /// What those of rules count by; see [`Verified::identifier_of`].
+    pub(super) names: Names,
     /// `None` where credits are unlimited.
     pub credits: Option<Taken>,
     /// What was really spent of them.
@@ -45,8 +48,8 @@ pub struct Verified {
 #[derive(Debug)]
 pub struct VerifiedLimit {
     pub terms: Arc<LimitTerms>,
-    /// Which of a rule's counters it is, by what its scopes say; others count by their name.
-    pub identifier: Option<Arc<str>>,
+    /// See [`Verified::identifier_of`].
+    pub(super) identifier: Option<Name>,
     /// As it was counted.
     pub limit: Limit,
     /// As its rule writes it, where that is something else.
@@ -72,6 +75,7 @@ impl Verified {
             key: None,
             named: None,
             limits: SmallVec::new(),
+            names: Names::default(),
             credits: None,
             credits_spent: 0,
             rule: None,
@@ -105,6 +109,17 @@ impl Verified {
     pub fn in_the_way(&self) -> Option<&VerifiedLimit> {
         let denying = self.limits.iter().filter(|one| one.denies());
         denying.min_by_key(|one| one.outcome.tightness())
+    }
+
+    /// Which of a rule's counters one of these limits is, by what its scopes say; others count by their name.
+    pub fn identifier_of(&self, one: &VerifiedLimit) -> Option<&str> {
+        one.identifier.map(|name| self.names.of(name))
+    }
+
+    /// Takes in a limit that was decided apart from the others, with its name.
+    pub(super) fn see(&mut self, line: VerifiedLimit, names: &Names) {
+        let identifier = line.identifier.map(|name| self.names.put_text(names.of(name)));
+        self.limits.push(VerifiedLimit { identifier, ..line });
     }
 
     pub fn passed(&self) -> bool {

@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use tollkeeper_core::{
-    Algorithm, Cost, Limit, Quota, SIGNATURE_MEMORY_MS, Sharing, Unsigned, Verdict, Width,
+    Algorithm, Cost, Limit, Quota, SIGNATURE_MEMORY_MS, Sharing, Signature, Unsigned, Verdict,
+    Width,
 };
 
 use super::VerifyAsk;
@@ -32,10 +33,11 @@ pub(super) struct Sighted {
     pub(super) degraded: bool,
 }
 
-/// The line for the signature of a request. `None` for keys that want none: their requests are not touched.
-pub(super) fn line(hasher: &CellHasher, ask: &VerifyAsk<'_>, key: &LoadedKey) -> Option<Line> {
-    key.record.signing.as_ref()?;
-    let value = ask.wanted.signature?.value();
+/// Adds the line for the signature of a request, last, where it is taken out again. Requests of keys that want none are not
+/// touched.
+pub(super) fn add(hasher: &CellHasher, ask: &VerifyAsk<'_>, key: &LoadedKey, lines: &mut Lines) {
+    let signature = ask.wanted.signature.filter(|_| key.record.signing.is_some());
+    let Some(value) = signature.map(Signature::value) else { return };
     // Apart from the key's stored limits, whose names are anybody's choice. No id has a colon in it.
     let tag = owner(hasher, &key.record.tenant_slug, &format!("signatures:{}", key.record.id));
     let key = tag.cell(value, &ONCE);
@@ -49,22 +51,23 @@ pub(super) fn line(hasher: &CellHasher, ask: &VerifyAsk<'_>, key: &LoadedKey) ->
         sharing: Sharing::default(),
         scope: Arc::clone(&tag.scope),
     };
-    Some(Line {
+    let identifier = Some(lines.names.put_text(value));
+    lines.push(Line {
         ask: cell,
         terms: Arc::new(terms),
-        identifier: Some(value.into()),
+        identifier,
         throttle: None,
         written: None,
-    })
+    });
 }
 
 /// Takes the signature's line out of what was decided. It is the last one, if there is one.
 pub(super) fn take_out(lines: &mut Lines, joint: &mut Joint) -> Sighted {
     let is_signature = |line: &Line| matches!(line.terms.source, Source::Signature);
-    if !lines.last().is_some_and(is_signature) {
+    if !lines.all.last().is_some_and(is_signature) {
         return Sighted::default();
     }
-    lines.pop();
+    lines.all.pop();
     let degraded = joint.degraded.pop().unwrap_or_default();
     let admitted = joint.settled.outcomes.pop().is_none_or(|outcome| outcome.admitted());
     // Who decides alone may refuse for want of knowledge: that is no word about the request.

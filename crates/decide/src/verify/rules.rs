@@ -1,18 +1,21 @@
 //! What the tenant's rules make of a request: counters to spend from, counters that only watch, or an end to it.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use tollkeeper_core::{
-    Action, Algorithm, Facts, IdentityQuota, Limit, MET_LIMITS_MAX, Quota, Rule, RuleScope,
-    Sharing, Throttle, Width, Window, Written, identifier,
+    Action, Algorithm, Facts, IdentityQuota, Limit, MET_LIMITS_MAX, Matched, Quota, Rule,
+    RuleScope, Sharing, Throttle, Width, Window, Written, identifier,
 };
 
 use super::lines::{Line, Lines};
 use super::made::Reason;
+use super::names::{Name, Names};
 use super::subject::Subject;
 use super::{Purpose, VerifyAsk, WaitingRoom};
-use crate::cells::CellAsk;
+use crate::cells::{CellAsk, Cells};
 use crate::counts::LimitCount;
+use crate::decider::Decider;
 use crate::limit_terms::{LimitTerms, Source};
 use crate::loaded_key::owner;
 use crate::rule_books::{Amount, RuleBook, RuleCell, RulePage};
@@ -38,13 +41,9 @@ const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 86_400_000;
 
-/// Room for the rules and the identifier that a request usually meets; more of them grow.
-const MATCHED_USUALLY: usize = 8;
-const IDENTIFIER_BYTES: usize = 128;
-
 pub(super) fn rule(
+    decider: &Decider,
     book: Option<&RuleBook>,
-    hasher: &CellHasher,
     ask: &VerifyAsk<'_>,
     subject: &Subject<'_>,
 ) -> Result<Ruled, WarmError> {
@@ -55,35 +54,18 @@ pub(super) fn rule(
         if ask.purpose == Purpose::Explain {
             ruled.reasons = reasons(book, &facts);
         }
-        let mut matched = Vec::with_capacity(MATCHED_USUALLY);
-        book.set.walk(&facts, &mut matched);
-        let mut text = String::with_capacity(IDENTIFIER_BYTES);
-        for one in &matched {
-            if ruled.endpoint.is_none() {
-                ruled.endpoint = book.page(one.place).endpoint(one).cloned();
-            }
-            match one.rule.action {
-                Action::Block | Action::Allow => {
-                    ruled.ended_by.clone_from(&book.page(one.place).count);
-                    let blocks = one.rule.action == Action::Block;
-                    ruled.blocked_by = blocks.then(|| Arc::clone(one.rule));
-                }
-                _ => {
-                    text.clear();
-                    identifier(one, &facts, &mut text);
-                    ruled.add(book.page(one.place), one.rule, &text, ask, &mut own);
-                }
-            }
-            if ruled.lines.len() + ruled.watching.len() > MET_LIMITS_MAX {
-                // Whoever wants to know which rules they are is told, and nothing is spent.
-                if ask.purpose == Purpose::Explain {
-                    break;
-                }
-                return Err(WarmError::TooManyLimits { most: MET_LIMITS_MAX });
-            }
+        ruled.lines.names = Names::roomy();
+        book.set.meet(&facts, |one| {
+            let page = book.page(one.place);
+            ruled.meet(&one, page, &facts, ask, &mut own, decider.cells());
+            if ruled.is_too_much() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        // Whoever wants to know which rules they are is told, and nothing is spent.
+        if ruled.is_too_much() && ask.purpose != Purpose::Explain {
+            return Err(WarmError::TooManyLimits { most: MET_LIMITS_MAX });
         }
     }
-    ruled.add_quotas(hasher, ask, subject, &own);
+    ruled.add_quotas(decider.hasher(), ask, subject, &own);
     Ok(ruled)
 }
 
@@ -95,19 +77,35 @@ fn reasons(book: &RuleBook, facts: &Facts<'_>) -> Vec<Reason> {
 // === impl Ruled ===
 
 impl Ruled {
-    fn add(
+    fn is_too_much(&self) -> bool {
+        self.lines.all.len() + self.watching.len() > MET_LIMITS_MAX
+    }
+
+    fn meet(
         &mut self,
+        one: &Matched<'_>,
         page: &RulePage,
-        rule: &Rule,
-        identifier: &str,
+        facts: &Facts<'_>,
         ask: &VerifyAsk<'_>,
         own: &mut Own,
+        cells: &Cells,
     ) {
-        let identifier: Arc<str> = identifier.into();
+        if self.endpoint.is_none() {
+            self.endpoint = page.endpoint(one).cloned();
+        }
+        let action = one.rule.action;
+        if matches!(action, Action::Block | Action::Allow) {
+            self.ended_by.clone_from(&page.count);
+            self.blocked_by = (action == Action::Block).then(|| Arc::clone(one.rule));
+            return;
+        }
+        let name = self.lines.names.put(|names| identifier(one, facts, names));
         for cell in &page.cells {
-            let amount = own.amount_of(rule, cell.amount);
-            let line = line_of(cell, amount, rule.action, Arc::clone(&identifier), ask);
-            if rule.action == Action::LogOnly {
+            let amount = own.amount_of(one.rule, cell.amount);
+            let line = line_of(cell, amount, action, (name, &self.lines.names), ask);
+            // It is asked for soon, and until then there is something else to do.
+            cells.fetch(line.ask.key);
+            if action == Action::LogOnly {
                 self.watching.push(line);
             } else {
                 self.lines.push(line);
@@ -149,7 +147,7 @@ fn line_of(
     cell: &RuleCell,
     amount: Amount,
     action: Action,
-    identifier: Arc<str>,
+    (name, names): (Name, &Names),
     ask: &VerifyAsk<'_>,
 ) -> Line {
     let Amount { limit, written } = amount;
@@ -162,11 +160,11 @@ fn line_of(
         _ => None,
     };
     let limit = throttle.map_or(limit, |throttle| throttle.enlarged());
-    let key = cell.tag.cell(&identifier, &limit);
+    let key = cell.tag.cell(names.of(name), &limit);
     Line {
         ask: CellAsk { key, namespace: cell.tag.tag, limit, cost: ask.cost },
         terms: Arc::clone(&cell.terms),
-        identifier: Some(identifier),
+        identifier: Some(name),
         throttle: throttle.map(Box::new),
         written,
     }

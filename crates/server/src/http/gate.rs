@@ -4,11 +4,12 @@ mod lines;
 
 use std::borrow::Cow;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tollkeeper_account::Kind;
 use tollkeeper_core::{Cost, Millis, PermissionQuery, RequestPath, Signature, Use};
-use tollkeeper_decide::{Purpose, Reach, Told, VerifyAsk, WarmKey, tier_of};
+use tollkeeper_decide::{AskedLimit, Purpose, Reach, RootKey, Told, VerifyAsk, WarmKey, tier_of};
 use tollkeeper_wire as wire;
 
 use super::call::{Call, permit};
@@ -31,10 +32,14 @@ pub async fn check(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let retried = idempotency::key_of(call.headers)?;
     let purpose = if request.dry_run { Purpose::Look } else { Purpose::Spend };
     let signature = signature(call.app, &request);
-    let mut ask = ask(call, &request, signature.as_deref(), "check", purpose).await?;
-    ask.once = retried.is_some();
+    let (wanted, limits) = asked(&request, signature.as_deref())?;
+    let caller = call.caller().await?;
+    permit(&caller, "gate", "*", "check")?;
+    let mut ask = ask(call, &request, caller, wanted, limits);
+    (ask.purpose, ask.once) = (purpose, retried.is_some());
     let warm = warm(call, &ask).await?;
     let answer = |warm| {
+        call.app.ledger.expect(&warm, call.now);
         let decided = call.app.decider.verify(warm, call.now);
         let answer = call.app.ledger.record_verified(Kind::Gate, decided);
         let ruling = Ruling::of(&answer);
@@ -58,8 +63,11 @@ pub async fn explain(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     let mut request = request.into_check();
     upper_case(&mut request);
     let signature = signature(call.app, &request);
-    let mut ask = ask(call, &request, signature.as_deref(), "explain", Purpose::Explain).await?;
-    ask.at = Some(at);
+    let (wanted, limits) = asked(&request, signature.as_deref())?;
+    let caller = call.caller().await?;
+    permit(&caller, "gate", "*", "explain")?;
+    let mut ask = ask(call, &request, caller, wanted, limits);
+    (ask.purpose, ask.at) = (Purpose::Explain, Some(at));
     let warm = warm(call, &ask).await?;
     let decided = call.app.decider.verify(warm, at);
     let answer = call.app.ledger.record_verified(Kind::Gate, decided);
@@ -96,20 +104,25 @@ fn signature<'a>(
     SignedRequest::told(&app.keyring, given, request.method.as_deref(), path)
 }
 
-async fn ask<'a>(
-    call: &mut Call<'_>,
+/// What the request asks for by itself. Looked at before the caller is, as the contract has it.
+fn asked<'a>(
     request: &'a wire::CheckRequest<'_>,
     signature: Option<&'a SignedRequest<'_>>,
-    action: &str,
-    purpose: Purpose,
-) -> Result<VerifyAsk<'a>, Refusal> {
-    let wanted = wanted(request, signature)?;
-    let limits = verify::limits(request.ratelimits.as_deref())?;
-    let caller = call.caller().await?;
-    permit(&caller, "gate", "*", action)?;
+) -> Result<(Use<'a>, Vec<AskedLimit<'a>>), Refusal> {
+    Ok((wanted(request, signature)?, verify::limits(request.ratelimits.as_deref())?))
+}
+
+/// Not async: it is large, and is made where it stays.
+fn ask<'a>(
+    call: &Call<'_>,
+    request: &'a wire::CheckRequest<'_>,
+    caller: Arc<RootKey>,
+    wanted: Use<'a>,
+    limits: Vec<AskedLimit<'a>>,
+) -> VerifyAsk<'a> {
     let hashed = |text: &str| verify::key_text(call, text, &caller.tenant);
     let key = request.key.as_ref().map(|key| hashed(key.reveal()));
-    Ok(VerifyAsk {
+    VerifyAsk {
         caller,
         reach: Reach::Tenant,
         key,
@@ -126,11 +139,11 @@ async fn ask<'a>(
         cost: request.cost.and_then(Cost::new).unwrap_or(Cost::ONE),
         credits: request.credits.as_ref().map_or(1, |credits| credits.cost),
         bytes: request.bytes.unwrap_or(0),
-        purpose,
+        purpose: Purpose::Spend,
         once: false,
         at: None,
         waiting: None,
-    })
+    }
 }
 
 fn noted<'a>(ask: &'a VerifyAsk<'_>, request: &'a wire::CheckRequest<'_>) -> Noted<'a> {
@@ -180,7 +193,7 @@ fn checked(call: &Call<'_>, ruling: &Ruling<'_>, told: &Told<'_>) -> Reply {
     let mut sheet = Sheet::for_limits(made.limits.len());
     stand(&mut sheet, ruling);
     sheet.timing(&call.timing);
-    sheet.success(
+    sheet.written(
         call.id,
         wire::CheckReply {
             allowed: made.passed(),

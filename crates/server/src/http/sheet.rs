@@ -3,7 +3,7 @@
 use http::StatusCode;
 use http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER};
 use serde::Serialize;
-use tollkeeper_wire::{Done, Failure, Pagination, Success};
+use tollkeeper_wire::{Done, Failure, Json, Pagination, Success};
 
 use super::fields::{Standing, write_number};
 use super::reply::{JSON, PROBLEM_JSON, Reply};
@@ -88,6 +88,13 @@ impl Sheet {
 
     pub fn success<T: Serialize>(self, id: RequestId, data: T) -> Reply {
         self.finish(StatusCode::OK, JSON, &Success::new(id.as_str(), data))
+    }
+
+    /// The same for what can be written without a serializer.
+    pub fn written(mut self, id: RequestId, data: impl Json) -> Reply {
+        let body_at = self.text.len();
+        Success::new(id.as_str(), data).write(&mut self.text);
+        Reply::new(StatusCode::OK, Some(JSON), self.text, body_at)
     }
 
     /// `meta` and nothing else.

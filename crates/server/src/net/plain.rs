@@ -2,6 +2,7 @@
 //! there are, and are read and answered here, without a channel for the body and a map for every header. Whatever is not
 //! plain, or not whole soon, is put back unread, and hyper serves that connection from there on.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -31,6 +32,12 @@ const CALLS: &str = "/v2/";
 const ROOM: usize = 2 << 10;
 /// A buffer that has grown beyond it is not kept.
 const KEPT_MAX: usize = 32 << 10;
+
+thread_local! {
+    /// Where replies are put together. One for all connections of a thread: it stays in the core's cache, and connections that
+    /// wait hold none. Whoever has to wait while it writes keeps it so long, and the next one begins another.
+    static OUT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// How it ended here.
 #[derive(Debug, PartialEq, Eq)]
@@ -76,7 +83,7 @@ struct Date {
 
 /// Answers plain requests until there comes another or the client leaves. What was read and not answered is put back.
 pub(super) async fn serve(socket: &mut Watched, app: &Arc<App>, activity: &Activity) -> End {
-    let (mut arrived, mut out) = (Vec::new(), Vec::new());
+    let mut arrived = Vec::new();
     let mut headers = HeaderMap::new();
     let mut date = Date { second: 0, text: String::new() };
     loop {
@@ -111,22 +118,21 @@ pub(super) async fn serve(socket: &mut Watched, app: &Arc<App>, activity: &Activ
         if activity.is_leaving() {
             reply.end();
         }
+        let mut out = OUT.take();
         reply.write(date.at(app.clock.now().0 / 1000), &mut out);
         if socket.write_all(&out).await.is_err() {
             return End::Gone;
         }
         out.clear();
+        out.shrink_to(KEPT_MAX);
+        OUT.set(out);
         if reply.is_last() {
             let _ = socket.shutdown().await;
             return End::Gone;
         }
         arrived.drain(..request.body.end);
         arrived.append(&mut ahead);
-        for buffer in [&mut arrived, &mut out] {
-            if buffer.capacity() > KEPT_MAX {
-                buffer.shrink_to(KEPT_MAX);
-            }
-        }
+        arrived.shrink_to(KEPT_MAX);
     }
 }
 

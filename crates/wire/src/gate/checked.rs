@@ -24,7 +24,7 @@ pub(super) const LIMITS: Shape = Shape::List { of: &CheckedLimit::SHAPE, min: 0,
 
 reply! {
     /// One limit that was looked at.
-    CheckedLimit<'a> {
+    written CheckedLimit<'a> {
         required name "name": Cow<'a, str> = NAME, "Its name; of a rule's limit the rule's name, `/` and its own.";
         required scope "scope": Cow<'a, str> = NAME, "Whose counter it is: `key`, `user`, or what its rule says, joined by `+`.";
         required identifier "identifier": Cow<'a, str> = IDENTIFIER, "Which key, user, address, … it counts for.";
@@ -41,7 +41,7 @@ reply! {
 
 reply! {
     /// Answer of `gate.check`.
-    CheckReply<'a> {
+    written CheckReply<'a> {
         required allowed "allowed": bool = Shape::Flag, "Whether to let the request through.";
         required code "code": Code = Shape::Choice(Code::WORDS), "Why, or why not.";
         required status "status": u64 = STATUS, "The status that a proxy should answer with.";

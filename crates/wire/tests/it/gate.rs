@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 use tollkeeper_wire::{
     Algorithm, CheckReply, CheckRequest, CheckedLimit, Code, Denial, Described, ExplainReply,
-    ExplainRequest, FieldError, MatchedRule, UnmatchedRule, parse,
+    ExplainRequest, FieldError, Identity, Json, MatchedRule, Metadata, Pagination, RatelimitReply,
+    Success, UnmatchedRule, parse,
 };
 
 fn places(found: &[FieldError]) -> Vec<&str> {
@@ -124,6 +125,64 @@ fn an_answer_leaves_out_what_it_has_nothing_to_say_about() {
     assert_eq!(CheckReply::SHAPE.faults(&value), []);
     let read: CheckReply = serde_json::from_str(&value.to_string()).expect("a client reads it");
     assert_eq!(read, full);
+}
+
+#[test]
+fn an_answer_is_written_as_serde_writes_it() {
+    let bare = CheckReply {
+        allowed: false,
+        code: Code::RateLimited,
+        status: 429,
+        rule: None,
+        message: None,
+        delay_ms: None,
+        retry_after_ms: None,
+        key_id: None,
+        identity: None,
+        credits: None,
+        limits: vec![],
+        degraded: false,
+    };
+    let shared = RatelimitReply {
+        id: "rl_1".into(),
+        name: "shared".into(),
+        limit: 5,
+        duration: 1_000,
+        auto_apply: true,
+        algorithm: Some(Algorithm::SlidingLog),
+        burst: None,
+        consistency: None,
+        on_outage: None,
+    };
+    let plain = CheckedLimit { retry_after_ms: Some(7), shadow: false, ..limit() };
+    let full = CheckReply {
+        rule: Some("a \"rule\"".into()),
+        message: Some("Zu viel.\nSpäter \u{1}\\ wieder".into()),
+        delay_ms: Some(0),
+        retry_after_ms: Some(u64::MAX),
+        key_id: Some("key_1".into()),
+        identity: Some(Identity {
+            id: "id_1".into(),
+            external_id: "ann".into(),
+            meta: Metadata::stored(r#"{"a":[1.50,"ü"]}"#),
+            ratelimits: vec![shared].into(),
+        }),
+        credits: Some(9),
+        limits: vec![limit(), plain],
+        degraded: true,
+        ..bare.clone()
+    };
+    let unowned = CheckReply { identity: None, ..full.clone() };
+    for reply in [bare, full, unowned] {
+        let reply = Success::new("req_1", reply);
+        let paged = reply.clone().paged(Pagination::continues_at("next"));
+        for reply in [reply, paged] {
+            let mut out = Vec::new();
+            reply.write(&mut out);
+            let text = serde_json::to_string(&reply).expect("serializes");
+            assert_eq!(String::from_utf8(out).expect("text"), text);
+        }
+    }
 }
 
 #[test]

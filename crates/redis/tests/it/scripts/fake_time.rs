@@ -1,6 +1,6 @@
 //! A server whose scripts are told the time, and forget by that time.
 
-use redis::{Cmd, Connection, Value, cmd};
+use redis::{Cmd, Connection, ToRedisArgs, Value, cmd};
 use tollkeeper_testkit::RedisServer;
 
 use super::RUN;
@@ -110,9 +110,9 @@ impl Digest {
     }
 
     /// Of a script that is told the time.
-    pub(super) fn call_at(&self, keys: &[&str], now: impl ToString) -> Cmd {
+    pub(super) fn call_at(&self, keys: &[&str], now: impl ToRedisArgs) -> Cmd {
         let mut call = cmd("EVALSHA");
-        call.arg(&self.0).arg(keys.len() + 1).arg(keys).arg(now.to_string());
+        call.arg(&self.0).arg(keys.len() + 1).arg(keys).arg(now);
         call
     }
 }

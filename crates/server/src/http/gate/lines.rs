@@ -42,7 +42,7 @@ fn counted_for<'a>(
     let user = made.identity().map(|identity| &*identity.external_id).or(told.external_id);
     let user = user.map(|user| ("user", user));
     match &one.terms.source {
-        Source::Rule(of) => (&of.scope, one.identifier.as_deref().unwrap_or_default()),
+        Source::Rule(of) => (&of.scope, made.identifier_of(one).unwrap_or_default()),
         // The counter of signatures is taken out of what was decided, and is never one of these.
         Source::Key | Source::Signature => key.unwrap_or_default(),
         Source::Identity | Source::Quota => user.unwrap_or_default(),

@@ -175,12 +175,12 @@ impl Cells {
         }
     }
 
-    /// Has fetched what will be looked at of a cell, lock included, while there is still something else to do.
+    /// Has fetched what may be looked at of a cell, lock included, while there is still something else to do.
     #[inline]
-    pub(crate) fn fetch(&self, key: CellKey) {
+    pub(crate) fn fetch_early(&self, key: CellKey) {
         let at = self.shard_of(key);
         fetch_ahead(&*self.shards[at]);
-        self.whereabouts[at].fetch(key);
+        self.whereabouts[at].fetch_early(key);
     }
 
     /// Locks the shard of a cell that is about to be looked at.

@@ -30,7 +30,7 @@ pub(crate) struct Slots {
 // === impl Slots ===
 
 impl Slots {
-    /// Where the cells are is told at `post`, now and whenever there are more or fewer of them.
+    /// Where the cells are is told at `post` whenever there is room for more or fewer of them.
     pub(crate) fn for_cells(room: usize, post: Post) -> Self {
         Self { cells: Vec::new(), marks: Vec::new(), len: 0, room, post }
     }

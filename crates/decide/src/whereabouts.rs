@@ -51,16 +51,29 @@ impl Whereabouts {
         (slots, cells, marks)
     }
 
-    /// Has the lines fetched where this key asks for its cell and its mark. Waits for nothing.
+    /// Has the lines fetched where this key asks for its cell and its mark, for whoever takes the lock next. Waits for nothing.
     #[inline]
     pub(crate) fn fetch(&self, key: CellKey) {
+        let [cell, mark] = self.lines(key);
+        fetch_to_write(cell);
+        fetch_to_read(mark);
+    }
+
+    /// The same for whoever may come to it later, or not: it takes the line from no other core.
+    #[inline]
+    pub(crate) fn fetch_early(&self, key: CellKey) {
+        self.lines(key).into_iter().for_each(fetch_to_read);
+    }
+
+    #[inline]
+    fn lines(&self, key: CellKey) -> [usize; 2] {
         let slot = home(key, self.slots.load(Ordering::Relaxed));
-        fetch_to_write(self.cells.load(Ordering::Relaxed) + slot * size_of::<Option<Cell>>());
-        fetch_to_read(self.marks.load(Ordering::Relaxed) + slot / 8);
+        let cell = self.cells.load(Ordering::Relaxed) + slot * size_of::<Option<Cell>>();
+        [cell, self.marks.load(Ordering::Relaxed) + slot / 8]
     }
 }
 
-/// Has the line fetched where something begins that is read soon, and lies apart from all that is read before it.
+/// Has the line fetched where something begins that is looked at soon, and lies apart from all that is looked at before it.
 #[inline]
 pub fn fetch_ahead<T: ?Sized>(it: &T) {
     fetch_to_read(std::ptr::from_ref(it).cast::<u8>().addr());
@@ -116,6 +129,7 @@ mod tests {
     #[test]
     fn a_line_is_fetched_from_nowhere_without_harm() {
         Whereabouts::default().fetch(CellKey { subject: 0, exact: u64::MAX });
+        Whereabouts::default().fetch_early(CellKey { subject: 0, exact: u64::MAX });
         fetch_to_write(usize::MAX);
         fetch_to_read(usize::MAX);
     }

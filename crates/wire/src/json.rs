@@ -1,4 +1,4 @@
-//! Replies as JSON text without a serializer between: for those that are written a hundred thousand times a second. What is
+//! Replies as JSON text without a serializer between: for those that a node writes most often. What is
 //! written is what serde writes of the same value, byte for byte.
 
 use std::borrow::Cow;
@@ -94,12 +94,7 @@ impl<T: Json> Json for [T] {
             one.write(out);
             out.push(b',');
         }
-        // A list's last byte is its own: of an empty one there is no comma to take.
-        if self.is_empty() {
-            out.push(b']');
-        } else {
-            close(out, b']');
-        }
+        close(out, b']');
     }
 }
 

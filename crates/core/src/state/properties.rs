@@ -207,6 +207,7 @@ proptest! {
         walk(&limit, &asks, |before, cost, now, outcome, after| {
             let (foreseen, next) = before.ahead(&limit, cost, now);
             assert_eq!(foreseen, *outcome);
+            assert_eq!(next.is_none(), matches!(before, State::Log(_)));
             assert!(next.is_none_or(|next| next == *after));
         });
     }

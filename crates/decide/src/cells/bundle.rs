@@ -54,6 +54,7 @@ impl Cells {
         let mut held = Held::default();
         self.hold_all(asks, &mut held);
         for back in returned {
+            // Only what was asked for comes back; the shelf keeps its row of anything else.
             let Some(place) = asks.iter().position(|ask| ask.key == back.cell.key) else {
                 continue;
             };

@@ -250,17 +250,19 @@ fn a_bundle_comes_to_the_same_whether_or_not_its_cells_are_settled_where_they_ar
         twice.outcomes.pop();
         assert_eq!(settled, twice, "{step}");
         seen[usize::from(settled.passed)] += 1;
+        assert_eq!(left(&here), left(&copied), "{step}: what the journal is told is the same");
     }
     assert!(seen.iter().all(|times| *times > 100), "{seen:?}");
-    let left = |cells: &Cells| {
-        let mut told = Vec::new();
-        cells.drain_changes(|changes| {
-            told.extend(changes.iter().map(|change| format!("{change:?}")));
-        });
-        told.sort_unstable();
-        told
-    };
-    assert_eq!(left(&here), left(&copied), "what the journal is told of them is the same");
+}
+
+/// What the journal is told of changes since it last asked.
+fn left(cells: &Cells) -> Vec<String> {
+    let mut told = Vec::new();
+    cells.drain_changes(|changes| {
+        told.extend(changes.iter().map(|change| format!("{change:?}")));
+    });
+    told.sort_unstable();
+    told
 }
 
 #[test]

@@ -103,8 +103,10 @@ impl Ruled {
         for cell in &page.cells {
             let amount = own.amount_of(one.rule, cell.amount);
             let line = line_of(cell, amount, action, (name, &self.lines.names), ask);
-            // It is asked for soon, and until then there is something else to do.
-            cells.fetch(line.ask.key);
+            // If it is counted here it is asked for soon, and until then there is something else to do.
+            if ask.purpose == Purpose::Spend {
+                cells.fetch_early(line.ask.key);
+            }
             if action == Action::LogOnly {
                 self.watching.push(line);
             } else {

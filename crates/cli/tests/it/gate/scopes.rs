@@ -35,6 +35,35 @@ fn compound_scopes_count_each_combination_apart() {
 }
 
 #[test]
+fn every_limit_of_one_request_is_told_with_whose_counter_it_is() {
+    let world = World::new();
+    let mut client = world.client();
+    let endpoints = json!({"endpoints": ["/v1/*"]});
+    apply(
+        &mut client,
+        &json!([
+            rule("watch", &json!(["ip", "user"]), 9, json!({"action": "log_only"})),
+            rule("pair", &json!(["user", "endpoint"]), 9, endpoints),
+            rule("ip", &json!("ip"), 9, json!({})),
+            rule("all", &json!("global"), 9, json!({})),
+        ]),
+    );
+    let ask = json!({"externalId": "ann", "path": "/v1/orders", "ip": "203.0.113.9"});
+    let data = check(&mut client, &ask);
+    let told = |name: &str| {
+        let limits = data["limits"].as_array().unwrap();
+        let one = limits.iter().find(|limit| limit["name"] == name);
+        one.and_then(|limit| limit["identifier"].as_str()).unwrap_or("none").to_owned()
+    };
+    assert_eq!(
+        ["pair/30d", "ip/30d", "watch/30d"].map(told),
+        ["ann|/v1/*", "203.0.113.9", "203.0.113.9|ann"],
+        "{data}"
+    );
+    assert_eq!(data["limits"].as_array().unwrap().len(), 4, "{data}");
+}
+
+#[test]
 fn addresses_count_apart_and_those_of_one_ipv6_network_together() {
     let world = World::new();
     let mut client = world.client();

@@ -28,10 +28,11 @@ pub fn log_copy(first: Option<(u64, u64)>, live: u64, now: Millis) -> SlidingLog
 // === impl LogBook ===
 
 impl LogBook {
-    /// The moment under which units are entered that were spent at `at`.
+    /// The moment under which units are entered that were spent at `at`: not before that millisecond is over, or what is spent
+    /// late in it and what is spent early in one that is a width later would lie less than a width apart.
     pub(super) fn moment(&self, quota: Quota, width: Width, at: Millis) -> u64 {
         let coarse = quota.get().max(self.live()) > STEPS;
-        at.0.next_multiple_of(if coarse { (width.millis() / STEPS).max(1) } else { 1 })
+        (at.0 + 1).next_multiple_of(if coarse { (width.millis() / STEPS).max(1) } else { 1 })
     }
 
     pub(super) fn live(&self) -> u64 {

@@ -229,10 +229,11 @@ else
 end
 
 -- The moment under which units of a log are entered that were spent at `at`. One with more units is kept in a thousand steps of
--- its width, so that it never has more entries than that by much; rounded up.
+-- its width, so that it never has more entries than that by much; rounded up. Not before the millisecond is over: what is spent
+-- late in one and early in another that is a width later lies less than a width apart.
 local function log_moment(at)
   local step = max(quota, live) > LOG_STEPS and max(1, div(width, LOG_STEPS)) or 1
-  return div_up(at, step) * step
+  return div_up(at + 1, step) * step
 end
 
 -- Counts units; for a log, says under which moment.

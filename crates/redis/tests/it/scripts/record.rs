@@ -69,7 +69,7 @@ fn the_second_request_finds_what_the_first_one_left_and_so_does_a_reset() {
     let (take, reset) = (redis.load_expiring(TAKE), redis.load_ending(RESET));
     // Both in one millisecond: a part of the bucket's one unit would have flowed back in the next.
     let again = |key: &str| take.call_at(&[key, EPOCH_KEY], 1_700_000_000_000_u64);
-    for (kind, count) in [("sw", "g"), ("tb", "m"), ("sl", "l1700000000000")] {
+    for (kind, count) in [("sw", "g"), ("tb", "m"), ("sl", "l1700000000001")] {
         let key = key(kind);
         let counted = |redis: &mut FakeTime| redis.ask(cmd("HGET").arg(&key).arg(count));
         request(&mut redis, again(&key), kind, BOOT);

@@ -43,6 +43,9 @@ pub struct Take {
     pub totals: Totals,
     /// What the first waiter costs: all of it, or nothing.
     pub need: u64,
+    /// What those cost who wait behind it, in a log, each as much as the first: as many of them as there is room for are served
+    /// at once, because whatever a log lends counts from when the lease is over.
+    pub more: u64,
     /// What the node could use, the need included.
     pub ask: u64,
     /// The need is one of several that are spent together or not at all: it is lent, not spent at once.
@@ -69,6 +72,8 @@ pub struct Taken {
     pub later: u64,
     /// Units of others that become free before those.
     pub debt: u64,
+    /// Spent at once for those who wait behind the first.
+    pub more: u64,
     /// The counters after this call: what is free is what they yield.
     pub state: State,
     /// Lent to anybody and not known to be spent.

@@ -65,7 +65,7 @@ pub use signature::{
 pub use sliding_log::SlidingLog;
 pub use sliding_window::SlidingWindow;
 pub use state::State;
-pub use time::{Millis, WIDTH_MS_MAX, Width};
+pub use time::{Micros, Millis, WIDTH_MS_MAX, Width};
 pub use token_bucket::{Refill, TokenBucket};
 pub use usage::{Component, Minute, Usage, boot_of_text, boot_text, date_start, date_text};
 pub use wildcard::Wildcard;

@@ -1,4 +1,4 @@
-//! Time as plain integers: unix milliseconds and window widths.
+//! Time as plain integers: unix milliseconds, microseconds and window widths.
 //! Never read from a clock here; `now` always comes in as an argument.
 
 use std::num::NonZeroU64;
@@ -7,6 +7,10 @@ use std::ops::Add;
 /// A moment, in unix milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Millis(pub u64);
+
+/// A moment, in unix microseconds: where what happens within a millisecond has an order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Micros(pub u64);
 
 /// Ten years: the longest window anyone has asked for, and far below the 2^43 ms
 /// at which the fading arithmetic of the sliding window would leave 64 bits.
@@ -36,6 +40,27 @@ impl Add<u64> for Millis {
 
     fn add(self, ms: u64) -> Self {
         Self(self.0.saturating_add(ms))
+    }
+}
+
+// === impl Micros ===
+
+impl Micros {
+    /// The millisecond that it is in.
+    pub fn millis(self) -> Millis {
+        Millis(self.0 / 1000)
+    }
+
+    /// The last moment of a millisecond.
+    pub fn last_of(ms: Millis) -> Self {
+        Self(Self::from(ms).0.saturating_add(999))
+    }
+}
+
+impl From<Millis> for Micros {
+    /// The first moment of that millisecond.
+    fn from(ms: Millis) -> Self {
+        Self(ms.0.saturating_mul(1000))
     }
 }
 

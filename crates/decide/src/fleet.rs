@@ -234,7 +234,7 @@ impl Fleet {
         });
     }
 
-    async fn run(&self, errand: Errand) -> Done {
+    async fn run(self: &Arc<Self>, errand: Errand) -> Done {
         let sent = (self.clock)();
         let answer = if errand.only_tells() {
             self.origin.take(&errand.name, &errand.take, AT_LEISURE).await
@@ -258,11 +258,26 @@ impl Fleet {
                 limit: errand.take.limit,
             });
         }
+        if let Some(ms) = turn.again_in {
+            self.ask_again(errand.key, Duration::from_millis(ms));
+        }
         if turn.lost {
             self.origin
                 .announce(&News::Lost { name: Arc::clone(&errand.name), limit: errand.take.limit });
         }
         Done { next: turn.next, heard: answer.is_ok() }
+    }
+
+    /// Once the others have had time to give back what somebody here waits for, or a log to forget it.
+    #[allow(clippy::disallowed_methods, reason = "nobody tells when the last of them has done so")]
+    fn ask_again(self: &Arc<Self>, key: crate::CellKey, wait: Duration) {
+        let fleet = Arc::clone(self);
+        self.backstage.spawn(async move {
+            tokio::time::sleep(wait).await;
+            if let Some(errand) = fleet.table.ask_again(key, (fleet.clock)()) {
+                fleet.dispatch(errand);
+            }
+        });
     }
 
     /// The same call once more where the first was not answered: its number makes that harmless.

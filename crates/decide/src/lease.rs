@@ -13,8 +13,10 @@ mod mark;
 mod name;
 mod outage;
 mod pace;
+mod parked;
 mod sight;
 mod table;
+mod waiter;
 
 pub use tollkeeper_core::{Consistency, OnOutage};
 use tollkeeper_core::{Cost, Limit, Millis, Outcome};

@@ -12,6 +12,7 @@ mod subject;
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use tollkeeper_core::{Millis, Verdict};
 
 use crate::decider::{CacheName, Decider, NO_CONDITION};
@@ -169,7 +170,7 @@ impl Decider {
             (_, false) => Verdict::RateLimited,
         };
         let at = joint.at;
-        made.limits.reserve_exact(lines.all.len());
+        made.limits = SmallVec::with_capacity(lines.all.len());
         made.names = lines.names;
         let answers = joint.settled.outcomes.iter().zip(&joint.degraded);
         for (line, (outcome, degraded)) in lines.all.into_iter().zip(answers) {

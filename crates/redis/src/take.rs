@@ -48,7 +48,8 @@ impl TakeCall {
                 ("fw", end.since(start), 0)
             }
             Algorithm::SlidingWindow(width) => ("sw", width.millis(), 0),
-            Algorithm::SlidingLog(width) => ("sl", width.millis(), 0),
+            // A log has no capacity: in its place is what those cost who wait behind the first.
+            Algorithm::SlidingLog(width) => ("sl", width.millis(), take.more),
             Algorithm::TokenBucket { width, capacity } => ("tb", width.millis(), capacity.get()),
         };
         let Totals { plain, granted, used, returned } = take.totals;
@@ -132,6 +133,10 @@ impl TakeCall {
             2 => Stand::Learning,
             _ => return None,
         };
+        let (later, more) = match take.limit.algorithm {
+            Algorithm::SlidingLog(_) => (0, later),
+            _ => (later, 0),
+        };
         let win = if stand == Stand::WrongWindow { take.limit.window_at(now).0.0 } else { win };
         Some(Taken {
             now,
@@ -142,6 +147,7 @@ impl TakeCall {
             lent,
             later,
             debt,
+            more,
             state: state(take, win, [a, b, c], now),
             outstanding,
             made: made == 1,
@@ -152,7 +158,11 @@ impl TakeCall {
 
 /// Nothing to tell, and no more to ask for than it needs: as the first call about an identifier is, and for most the only one.
 fn is_plain(take: &Take) -> bool {
-    take.totals == Totals::default() && take.need > 0 && take.ask <= take.need && !take.bundled
+    take.totals == Totals::default()
+        && take.need > 0
+        && take.ask <= take.need
+        && take.more == 0
+        && !take.bundled
 }
 
 /// The numbers of an answer. A call that made its record and took just what it needed is told so in three, as by far the

@@ -9,9 +9,26 @@ use crate::metadata::Metadata;
 pub trait Json {
     /// Appends it.
     fn write(&self, out: &mut Vec<u8>);
+
+    /// Appends it as a field, behind a comma and its name.
+    #[inline]
+    fn write_field(&self, name: FieldName, out: &mut Vec<u8>) {
+        out.extend_from_slice(name.bare.as_bytes());
+        self.write(out);
+    }
 }
 
-/// Writes one field with a comma behind it, unless it is of a kind that is left out when it says nothing.
+/// What stands before a value. Each piece that is appended is measured against the room that is left: so the signs around a name
+/// are part of it.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldName {
+    /// `,"name":`
+    pub bare: &'static str,
+    /// `,"name":"`
+    pub of_text: &'static str,
+}
+
+/// Writes one field behind a comma, unless it is of a kind that is left out when it says nothing.
 macro_rules! json_field {
     (optional $out:ident $wire:literal $value:expr) => {
         if let Some(value) = $value {
@@ -20,7 +37,7 @@ macro_rules! json_field {
     };
     (flagged $out:ident $wire:literal $value:expr) => {
         if *$value {
-            $out.extend_from_slice(concat!("\"", $wire, "\":true,").as_bytes());
+            $out.extend_from_slice(concat!(",\"", $wire, "\":true").as_bytes());
         }
     };
     (listed $out:ident $wire:literal $value:expr) => {
@@ -29,20 +46,24 @@ macro_rules! json_field {
         }
     };
     (required $out:ident $wire:literal $value:expr) => {
-        $out.extend_from_slice(concat!("\"", $wire, "\":").as_bytes());
-        $crate::json::Json::write($value, $out);
-        $out.push(b',');
+        let name = $crate::json::FieldName {
+            bare: concat!(",\"", $wire, "\":"),
+            of_text: concat!(",\"", $wire, "\":\""),
+        };
+        $crate::json::Json::write_field($value, name, $out);
     };
 }
 
 pub(crate) use json_field;
 
-/// Ends what was written with a comma behind every part, or nothing.
-pub(crate) fn close(out: &mut Vec<u8>, end: u8) {
-    match out.last_mut() {
-        Some(comma @ b',') => *comma = end,
-        _ => out.push(end),
+/// Encloses what was written since `start`: parts with a comma before each, or nothing.
+#[inline]
+pub(crate) fn enclose(out: &mut Vec<u8>, start: usize, [open, end]: [u8; 2]) {
+    match out.get_mut(start) {
+        Some(comma) => *comma = open,
+        None => out.push(open),
     }
+    out.push(end);
 }
 
 // === impl Json ===
@@ -58,12 +79,28 @@ impl Json for str {
         out.extend_from_slice(self.as_bytes());
         out.push(b'"');
     }
+
+    #[inline]
+    fn write_field(&self, name: FieldName, out: &mut Vec<u8>) {
+        if !is_plain(self.as_bytes()) {
+            out.extend_from_slice(name.bare.as_bytes());
+            return escape(self, out);
+        }
+        out.extend_from_slice(name.of_text.as_bytes());
+        out.extend_from_slice(self.as_bytes());
+        out.push(b'"');
+    }
 }
 
 impl Json for Cow<'_, str> {
     #[inline]
     fn write(&self, out: &mut Vec<u8>) {
         (**self).write(out);
+    }
+
+    #[inline]
+    fn write_field(&self, name: FieldName, out: &mut Vec<u8>) {
+        (**self).write_field(name, out);
     }
 }
 
@@ -89,12 +126,12 @@ impl Json for Metadata<'_> {
 
 impl<T: Json> Json for [T] {
     fn write(&self, out: &mut Vec<u8>) {
-        out.push(b'[');
+        let start = out.len();
         for one in self {
-            one.write(out);
             out.push(b',');
+            one.write(out);
         }
-        close(out, b']');
+        enclose(out, start, *b"[]");
     }
 }
 
@@ -125,12 +162,20 @@ impl<T: Json> Json for Success<'_, T> {
     }
 }
 
-/// Whether a text stands in JSON as it is. Eight bytes at a time: nearly all are, and a look at each takes longer than all
-/// the rest.
+/// Whether a text stands in JSON as it is. Eight bytes at a time: nearly all do, and a look at each takes longer than all
+/// the rest. What is left behind whole words is looked at once more together with what stands before it. Never inlined, so that
+/// what calls it is, and the lengths of names are known where they are appended.
+#[inline(never)]
 fn is_plain(text: &[u8]) -> bool {
-    let (words, rest) = text.as_chunks::<8>();
-    let odd = words.iter().fold(0, |odd, word| odd | odd_bytes(u64::from_le_bytes(*word)));
-    odd == 0 && rest.iter().all(|byte| *byte >= b' ' && *byte != b'"' && *byte != b'\\')
+    let odd = |word: &[u8; 8]| odd_bytes(u64::from_le_bytes(*word));
+    if let Some(last) = text.last_chunk() {
+        let (words, _) = text.as_chunks::<8>();
+        return words.iter().fold(odd(last), |found, word| found | odd(word)) == 0;
+    }
+    if let (Some([a, b, c, d]), Some([e, f, g, h])) = (text.first_chunk(), text.last_chunk()) {
+        return odd(&[*a, *b, *c, *d, *e, *f, *g, *h]) == 0;
+    }
+    text.iter().all(|byte| *byte >= b' ' && *byte != b'"' && *byte != b'\\')
 }
 
 /// Not zero if one of the bytes is a control character, a quote or a backslash.
@@ -161,12 +206,25 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_that_needs_it_is_escaped_wherever_it_stands() {
+    fn every_byte_that_needs_it_is_escaped_wherever_it_stands_in_texts_of_any_length() {
         for odd in (0..=255_u8).map(char::from) {
-            for before in 0..12 {
-                let text = format!("{}{odd}ü{}", "a".repeat(before), "z".repeat(11 - before));
+            for (before, behind) in (0..18).flat_map(|all| (0..=all).map(move |at| (at, all - at)))
+            {
+                let text = format!("{}{odd}{}", "a".repeat(before), "z".repeat(behind));
                 assert_eq!(written(text.as_str()), serde_json::json!(text).to_string());
             }
+        }
+        assert_eq!(written(""), r#""""#);
+    }
+
+    #[test]
+    fn a_field_has_its_name_before_it_whether_or_not_its_text_is_escaped() {
+        let name = FieldName { bare: r#","name":"#, of_text: r#","name":""# };
+        for text in ["", "plain", "\"quoted\"", "a\nlong one that has a line break"] {
+            let mut out = Vec::new();
+            Cow::Borrowed(text).write_field(name, &mut out);
+            let expected = format!(r#","name":{}"#, serde_json::json!(text));
+            assert_eq!(String::from_utf8(out).unwrap_or_default(), expected);
         }
     }
 

@@ -18,6 +18,17 @@ pub trait Request<'a>: Deserialize<'a> + Described {
     fn within_bounds(&self) -> bool;
 }
 
+/// A large body is handed on a few times until it is where it stays.
+impl<'a, T: Request<'a>> Request<'a> for Box<T> {
+    fn within_bounds(&self) -> bool {
+        T::within_bounds(self)
+    }
+}
+
+impl<T: Described> Described for Box<T> {
+    const SHAPE: Shape = T::SHAPE;
+}
+
 /// The request in `body`, or everything wrong with it; the list of faults is never empty.
 pub fn parse<'a, T: Request<'a>>(body: &'a [u8]) -> Result<T, Vec<FieldError>> {
     let refused = match read::<T>(body) {

@@ -32,9 +32,9 @@ macro_rules! reply {
 
         impl $(<$life>)? $crate::json::Json for $name $(<$life>)? {
             fn write(&self, out: &mut Vec<u8>) {
-                out.push(b'{');
+                let start = out.len();
                 $($crate::json::json_field!($kind out $wire &self.$field);)*
-                $crate::json::close(out, b'}');
+                $crate::json::enclose(out, start, *b"{}");
             }
         }
     };

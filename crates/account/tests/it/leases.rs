@@ -459,6 +459,7 @@ fn other(units: u64, seq: u64, limit: &Limit, now: Millis) -> Take {
         win: limit.window_at(now).0.0,
         totals: Totals::default(),
         need: units,
+        more: 0,
         ask: units,
         bundled: false,
         nodes: 2,

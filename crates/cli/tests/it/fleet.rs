@@ -1,5 +1,6 @@
 //! Several real nodes on one real Redis: limits are one for all of them, whatever goes wrong.
 
+mod called_in;
 mod clocks;
 mod cluster;
 mod cut_off;

@@ -19,6 +19,8 @@ pub(super) struct Room {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Grant {
     pub(super) took: bool,
+    /// Spent at once for those who wait behind the first.
+    pub(super) more: u64,
     /// Lent, to be spent at once.
     pub(super) now: u64,
     /// Lent, to be spent when free.
@@ -28,13 +30,16 @@ pub(super) struct Grant {
 // === impl Room ===
 
 impl Room {
-    pub(super) fn grant(&self, need: u64, ask: u64, nodes: u64) -> Grant {
+    pub(super) fn grant(&self, need: u64, more: u64, ask: u64, nodes: u64) -> Grant {
         let nodes = nodes.max(1);
         let took = need > 0 && need <= self.free;
         if need > self.free && ask == 0 {
             return Grant::default();
         }
         let mut left = self.free - if took { need } else { 0 };
+        // Whole costs only: a part of one would be spent for nobody.
+        let more = if took { more.min(left) / need * need } else { 0 };
+        left -= more;
         let served = if took { need } else { 0 };
         // A need that does not fit gets nothing now: what is left is for those that do.
         let guided = if need > self.free { 0 } else { self.free.div_ceil(ALPHA * nodes) };
@@ -47,7 +52,7 @@ impl Room {
             now += at_once;
             extra -= at_once;
         }
-        Grant { took, now, later: extra.min(self.soon.saturating_sub(self.debt)) }
+        Grant { took, more, now, later: extra.min(self.soon.saturating_sub(self.debt)) }
     }
 }
 

@@ -1,8 +1,8 @@
-//! The record of a sliding log: units by the moment that they count as spent. It does not know whose they are.
+//! The record of a sliding log: units by the microsecond that they count as spent. It does not know whose they are.
 
 use std::collections::BTreeMap;
 
-use crate::{Millis, Quota, SlidingLog, Width};
+use crate::{Micros, Millis, Quota, SlidingLog, Width};
 
 /// One with more units is kept in this many steps of its width, so that it never has more entries than that by much: a moment
 /// is rounded up, so at most 0.1 % is late.
@@ -11,14 +11,17 @@ const STEPS: u64 = 1000;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LogBook(BTreeMap<u64, u64>);
 
-/// The moment under which units of a new log are entered that were spent at `at`.
-pub fn first_moment(quota: Quota, width: Width, at: Millis) -> u64 {
-    LogBook::default().moment(quota, width, at)
+/// The moment under which what makes a log is entered: when its millisecond is over, as no more is kept of it until somebody
+/// asks again.
+pub fn first_moment(quota: Quota, width: Width, now: Millis) -> u64 {
+    LogBook::default().moment(quota, width, Micros::last_of(now))
 }
 
 /// What a node needs of a log: when its first units are forgotten, and that the rest is not before that.
 pub fn log_copy(first: Option<(u64, u64)>, live: u64, now: Millis) -> SlidingLog {
     let Some((at, units)) = first else { return SlidingLog::default() };
+    // Nodes know whole milliseconds: by then they are surely forgotten.
+    let at = at.div_ceil(1000);
     let newest = Millis(at.max(now.0) + 1);
     let rest = live - units;
     let entries = std::iter::once((Millis(at), units)).chain((rest > 0).then_some((newest, rest)));
@@ -28,11 +31,11 @@ pub fn log_copy(first: Option<(u64, u64)>, live: u64, now: Millis) -> SlidingLog
 // === impl LogBook ===
 
 impl LogBook {
-    /// The moment under which units are entered that were spent at `at`: not before that millisecond is over, or what is spent
+    /// The moment under which units are entered that were spent at `at`: not before that microsecond is over, or what is spent
     /// late in it and what is spent early in one that is a width later would lie less than a width apart.
-    pub(super) fn moment(&self, quota: Quota, width: Width, at: Millis) -> u64 {
+    pub(super) fn moment(&self, quota: Quota, width: Width, at: Micros) -> u64 {
         let coarse = quota.get().max(self.live()) > STEPS;
-        (at.0 + 1).next_multiple_of(if coarse { (width.millis() / STEPS).max(1) } else { 1 })
+        (at.0 + 1).next_multiple_of(if coarse { width.millis() * 1000 / STEPS } else { 1 })
     }
 
     pub(super) fn live(&self) -> u64 {
@@ -56,8 +59,8 @@ impl LogBook {
         taken
     }
 
-    pub(super) fn forget(&mut self, width: Width, now: Millis) {
-        self.0.retain(|at, _| at + width.millis() > now.0);
+    pub(super) fn forget(&mut self, width: Width, now: Micros) {
+        self.0.retain(|at, _| at + width.millis() * 1000 > now.0);
     }
 
     /// Only what is lent is left, under the latest moment of all.

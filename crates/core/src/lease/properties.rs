@@ -17,7 +17,18 @@ fn limit(quota: u64, width: u64) -> Limit {
 
 fn take(limit: Limit, seq: u64, need: u64, ask: u64) -> Take {
     let totals = Totals::default();
-    Take { boot: Boot(1), seq, win: EDGE, totals, need, ask, bundled: false, nodes: 2, limit }
+    Take {
+        boot: Boot(1),
+        seq,
+        win: EDGE,
+        totals,
+        need,
+        more: 0,
+        ask,
+        bundled: false,
+        nodes: 2,
+        limit,
+    }
 }
 
 fn told(kept: &mut Option<Record>, call: &Take, now: u64) -> Taken {

@@ -6,7 +6,9 @@ use super::grant::{Grant, Room, soon};
 use super::log_book::LogBook;
 use super::{Boot, Stand, Take, Taken, Totals};
 use crate::limit::Limit;
-use crate::{Algorithm, Cost, FixedWindow, Millis, SlidingWindow, State, TokenBucket, Width};
+use crate::{
+    Algorithm, Cost, FixedWindow, Micros, Millis, SlidingWindow, State, TokenBucket, Width,
+};
 
 /// A node drops a bucket's lease 10 s after its last answered call; what it held then is written off as
 /// spent a little later, so that the units of the dead flow back.
@@ -40,7 +42,7 @@ struct Entry {
     totals: Totals,
     /// The same of the window before, where that still counts.
     before: Totals,
-    /// Last heard of; for a log, the moment that its last loan was entered under.
+    /// Last heard of; for a log, the microsecond that its last loan was entered under.
     at: u64,
     /// Of a log's last loan, what still stands under that moment.
     open: u64,
@@ -52,13 +54,21 @@ struct Got {
     lent: u64,
     later: u64,
     debt: u64,
+    more: u64,
 }
 
 // === impl Record ===
 
 impl Record {
     /// One call. Whether it is `learning` says the epoch, which is kept beside the records.
-    pub fn take(kept: &mut Option<Self>, call: &Take, learning: bool, now: Millis) -> Taken {
+    pub fn take(
+        kept: &mut Option<Self>,
+        call: &Take,
+        learning: bool,
+        at: impl Into<Micros>,
+    ) -> Taken {
+        let at = at.into();
+        let now = at.millis();
         kept.take_if(|record| record.expires <= now.0);
         let limit = &call.limit;
         if !call.is_timely(now) {
@@ -66,8 +76,8 @@ impl Record {
         }
         let made = kept.is_none();
         let record = kept.get_or_insert_default();
-        record.roll(call, now);
-        let merged = record.merge(call, learning, now);
+        record.roll(call, at);
+        let merged = record.merge(call, learning, at);
         let entry = record.boots.entry(call.boot).or_insert(merged);
         let new = call.seq > entry.seq;
         if new {
@@ -76,14 +86,14 @@ impl Record {
         let room = record.room(limit, now);
         let wanted = call.need > 0 || call.ask > 0;
         let grant = if new && wanted && !learning {
-            room.grant(call.need, call.ask, call.nodes)
+            room.grant(call.need, call.more, call.ask, call.nodes)
         } else {
             Grant::default()
         };
-        record.charge(call, grant, room.debt, now);
+        record.charge(call, grant, room.debt, if made { Micros::last_of(now) } else { at });
         let entry = record.boots.get(&call.boot).copied().unwrap_or_default();
         let got = if call.seq == entry.seq { entry.got } else { Got::default() };
-        let short = new && call.need > 0 && !grant.took && grant.later == 0 && !learning;
+        let short = new && call.need > 0 && !grant.took && grant.later < call.need && !learning;
         let recall = short && record.recalls(limit, now);
         record.fold(call);
         record.expires = now.0 + record.lifetime(limit, now);
@@ -96,6 +106,7 @@ impl Record {
             lent: got.lent,
             later: got.later,
             debt: got.debt,
+            more: got.more,
             state: record.state(limit, now),
             outstanding: record.outstanding,
             made,
@@ -117,7 +128,8 @@ impl Record {
         self.log.reset(self.outstanding);
     }
 
-    fn roll(&mut self, call: &Take, now: Millis) {
+    fn roll(&mut self, call: &Take, at: Micros) {
+        let now = at.millis();
         match call.limit.algorithm {
             Algorithm::FixedWindow(_) => self.win = call.win,
             Algorithm::SlidingWindow(width) => {
@@ -139,7 +151,7 @@ impl Record {
                 }
             }
             Algorithm::SlidingLog(width) => {
-                self.log.forget(width, now);
+                self.log.forget(width, at);
             }
         }
     }
@@ -154,7 +166,8 @@ impl Record {
     }
 
     /// Takes in what the caller says of itself; returns its entry.
-    fn merge(&mut self, call: &Take, learning: bool, now: Millis) -> Entry {
+    fn merge(&mut self, call: &Take, learning: bool, at: Micros) -> Entry {
+        let now = at.millis();
         let known = self.known(call);
         let log = matches!(call.limit.algorithm, Algorithm::SlidingLog(_));
         let mut entry = Entry { at: if log { known.at } else { now.0 }, ..known };
@@ -162,8 +175,8 @@ impl Record {
         if call.win == self.win {
             let (before, after) = (known.totals, known.totals.merged(call.totals));
             let missing = self.bucket.missing;
-            self.count(call, before, after, now);
-            self.settle(call, &mut entry, after, now);
+            self.count(call, before, after, at);
+            self.settle(call, &mut entry, after, at);
             self.cap_missing(&call.limit, missing, learning, now);
             entry.totals = after;
         } else if self.is_previous(call) {
@@ -206,7 +219,7 @@ impl Record {
     /// know: what they admit by their policy meanwhile must not make the waiting longer.
     pub fn hears_news(kept: Option<&Self>, call: &Take, now: Millis) -> bool {
         let mut record = kept.filter(|kept| kept.expires > now.0).cloned().unwrap_or_default();
-        record.roll(call, now);
+        record.roll(call, now.into());
         let known = record.known(call);
         let (before, more) = if call.win == record.win {
             let after = known.totals.merged(call.totals);
@@ -227,14 +240,14 @@ impl Record {
     }
 
     /// The difference that merged totals make.
-    fn count(&mut self, call: &Take, before: Totals, after: Totals, now: Millis) {
+    fn count(&mut self, call: &Take, before: Totals, after: Totals, at: Micros) {
         let taken = (after.plain - before.plain) + (after.granted - before.granted);
         let mut returned = after.returned - before.returned;
         if let Algorithm::TokenBucket { .. } = call.limit.algorithm {
             // What was written off as spent flows back by itself, and is not given back once more.
             returned = returned.min(after.granted.saturating_sub(after.used + before.returned));
         }
-        self.add(&call.limit, taken, now, false);
+        self.add(&call.limit, taken, at, false);
         self.counted = self.counted.saturating_sub(returned);
         if let Algorithm::TokenBucket { .. } = call.limit.algorithm {
             self.bucket.missing = self.bucket.missing.saturating_sub(returned);
@@ -245,12 +258,12 @@ impl Record {
     /// A log's last loan stands under the latest moment at which it could be spent. What the caller no longer holds of it is
     /// taken out where it was given back, and was spent by now where it was not. The rest stays: what is given back of an
     /// older loan, whose moment is not known any more, is never taken out of what can still be spent of this one.
-    fn settle(&mut self, call: &Take, entry: &mut Entry, after: Totals, now: Millis) {
+    fn settle(&mut self, call: &Take, entry: &mut Entry, after: Totals, at: Micros) {
         let Algorithm::SlidingLog(width) = call.limit.algorithm else { return };
         let settled = entry.open.saturating_sub(after.held());
         let back = settled.min(after.returned - entry.totals.returned);
         self.log.take_out(entry.at, back);
-        let by_now = self.log.moment(call.limit.quota, width, now);
+        let by_now = self.log.moment(call.limit.quota, width, at);
         if by_now < entry.at {
             let spent = self.log.take_out(entry.at, settled - back);
             self.log.enter(by_now, spent);
@@ -259,7 +272,7 @@ impl Record {
     }
 
     /// Counts units; for a log, says under which moment.
-    fn add(&mut self, limit: &Limit, units: u64, now: Millis, plain: bool) -> Option<u64> {
+    fn add(&mut self, limit: &Limit, units: u64, at: Micros, plain: bool) -> Option<u64> {
         if units == 0 {
             return None;
         }
@@ -267,31 +280,32 @@ impl Record {
         match limit.algorithm {
             Algorithm::TokenBucket { .. } => {
                 self.bucket.missing += units;
-                self.bucket.at = self.bucket.at.max(now);
+                self.bucket.at = self.bucket.at.max(at.millis());
                 None
             }
             Algorithm::SlidingLog(width) => {
                 // A lease is spent when nobody here can see it: at the latest when it lapses.
-                let life = if plain { 0 } else { width.millis() / 50 };
-                let at = self.log.moment(limit.quota, width, now + life);
-                self.log.enter(at, units);
-                Some(at)
+                let life = if plain { 0 } else { width.millis() / 50 * 1000 };
+                let moment = self.log.moment(limit.quota, width, Micros(at.0 + life));
+                self.log.enter(moment, units);
+                Some(moment)
             }
             _ => None,
         }
     }
 
-    fn charge(&mut self, call: &Take, grant: Grant, debt: u64, now: Millis) {
+    fn charge(&mut self, call: &Take, grant: Grant, debt: u64, at: Micros) {
         let need = if grant.took { call.need } else { 0 };
         let (plain, bundled) = if call.bundled { (0, need) } else { (need, 0) };
         let lent = bundled + grant.now + grant.later;
-        self.add(&call.limit, plain, now, true);
-        let entered = self.add(&call.limit, lent, now, false);
+        let plain = plain + grant.more;
+        self.add(&call.limit, plain, at, true);
+        let entered = self.add(&call.limit, lent, at, false);
         self.outstanding += lent;
         if let Some(entry) = self.boots.get_mut(&call.boot)
             && (need > 0 || lent > 0)
         {
-            entry.got = Got { took: grant.took, lent, later: grant.later, debt };
+            entry.got = Got { took: grant.took, lent, later: grant.later, debt, more: grant.more };
             entry.totals.plain += plain;
             entry.totals.granted += lent;
             if let Some(at) = entered {
@@ -415,6 +429,7 @@ impl Taken {
             lent: 0,
             later: 0,
             debt: 0,
+            more: 0,
             state: State::fresh(&call.limit),
             outstanding: 0,
             made: false,

@@ -61,7 +61,7 @@ impl Cells {
             self.bring_back(held.shard_mut(place), back.cell.key, vec![back], now);
         }
         let mut outcomes = Vec::with_capacity(asks.len());
-        let mut ahead = SmallVec::with_capacity(asks.len());
+        let mut ahead = SmallVec::new();
         if !held.foresee(asks, now, &mut outcomes, &mut ahead) {
             return self.settle_copies(&mut held, asks, now, condition);
         }
@@ -70,7 +70,7 @@ impl Cells {
             let outcomes = held.unspent(asks, outcomes, now);
             return Settled { passed: false, had_room, outcomes };
         }
-        for (place, ahead) in ahead.into_iter().enumerate() {
+        for (place, ahead) in ahead.drain(..).enumerate() {
             if asks[place].cost != Cost::PEEK {
                 let touch = asks[place].touch(now);
                 held.shard_mut(place).go_ahead(&touch, ahead, &outcomes[place]);

@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 
-use tollkeeper_core::{Admission, Algorithm, Millis, Stand, State, Taken, Totals, dated_at};
+use tollkeeper_core::{Admission, Algorithm, Millis, Stand, State, Take, Taken, Totals, dated_at};
 
-use super::cell::{Flight, LeaseCell, Seen, Waiter, refusal};
+use super::cell::{Flight, LeaseCell, Seen, refusal};
 use super::sight::Sight;
+use super::waiter::Waiter;
 use super::{Dealt, Link, Stage, Units};
 
 /// A bucket's lease lives so long after the call that was answered last; the origin waits a little longer
@@ -101,6 +102,7 @@ impl<W> LeaseCell<W> {
         self.date(taken, sight);
         if taken.took {
             self.serve_first(&flight, taken.now, heard, out);
+            self.serve_more(taken, &flight, heard, out);
         }
         if taken.stand == Stand::Learning {
             while let Some(waiter) = self.waiters.pop_front() {
@@ -111,7 +113,8 @@ impl<W> LeaseCell<W> {
             return;
         }
         self.remember(taken, &flight.take, heard);
-        self.deal(heard, out);
+        let refused = flight.waiter.filter(|_| !taken.took).map(|_| flight.take.need);
+        self.deal(taken.recall, refused, heard, out);
     }
 
     /// The origin's totals of us, and what we did since we sent ours.
@@ -205,8 +208,27 @@ impl<W> LeaseCell<W> {
         out.push((tell, self.admitted(&ask, Some(units), at)));
     }
 
+    /// What was spent for those behind the first is theirs, in order: those that were there when the call left. Some may have
+    /// gone since: what was meant for them is lost.
+    fn serve_more(&mut self, taken: &Taken, flight: &Flight, now: Millis, out: &mut Dealing<W>) {
+        let Take { need, limit, .. } = flight.take;
+        let mut left = taken.more;
+        let mut place = 0;
+        while let Some(waiter) = self.waiters.get(place).filter(|_| left >= need) {
+            if !waiter.asks_for(need, &limit) || waiter.id > flight.last {
+                place += 1;
+                continue;
+            }
+            left -= need;
+            let Some(Waiter { ask, tell, .. }) = self.waiters.remove(place) else { return };
+            self.note_spending(need, now);
+            let units = Units { key: self.key, units: need, stage: Stage::Taken };
+            out.push((tell, self.admitted(&ask, Some(units), taken.now)));
+        }
+    }
+
     /// When to ask again, where the answer was no.
-    fn remember(&mut self, taken: &Taken, take: &tollkeeper_core::Take, now: Millis) {
+    fn remember(&mut self, taken: &Taken, take: &Take, now: Millis) {
         if taken.took || taken.lent > 0 {
             self.refusals = 0;
             self.again_at = Millis(0);
@@ -226,7 +248,8 @@ impl<W> LeaseCell<W> {
     }
 
     /// Deals to those who wait, in order: units, or a refusal. It ends at the first that must ask for itself.
-    fn deal(&mut self, now: Millis, out: &mut Dealing<W>) {
+    /// `refused`: what the origin has just refused one of them.
+    fn deal(&mut self, recall: bool, refused: Option<u64>, now: Millis, out: &mut Dealing<W>) {
         self.pass_time(now);
         while let Some(front) = self.waiters.front() {
             let (ask, rounds) = (front.ask, front.rounds);
@@ -236,11 +259,14 @@ impl<W> LeaseCell<W> {
             } else if self.covers(&ask.limit) && cost <= self.ready() {
                 Some(self.spend(&ask, now))
             } else {
-                self.refused(&ask, rounds, now)
+                self.refused(&ask, rounds, refused, now)
             };
             let Some(dealt) = dealt else { return };
-            if let Some(waiter) = self.waiters.pop_front() {
-                out.push((waiter.tell, dealt));
+            let Some(waiter) = self.waiters.pop_front() else { return };
+            let in_vain = dealt.units.is_none() && cost > 0;
+            match self.wait_of(&waiter, recall, now).filter(|_| in_vain) {
+                Some(ms) => self.park(waiter, ms),
+                None => out.push((waiter.tell, dealt)),
             }
         }
     }
@@ -271,7 +297,13 @@ impl<W> LeaseCell<W> {
     }
 
     /// A refusal, where the origin has said so, or where there is no time for another round.
-    fn refused(&self, ask: &super::LeaseAsk, rounds: u32, now: Millis) -> Option<Dealt> {
+    fn refused(
+        &self,
+        ask: &super::LeaseAsk,
+        rounds: u32,
+        refused: Option<u64>,
+        now: Millis,
+    ) -> Option<Dealt> {
         let at = self.origin_time(now);
         let mut outcome = self.standing(&ask.limit, ask.cost, at);
         if let Some(free_at) = self.free_at(ask.cost.get()) {
@@ -280,14 +312,25 @@ impl<W> LeaseCell<W> {
         }
         let seen = self.seen.as_ref()?;
         let free = seen.state.probe(&ask.limit, ask.cost, at).admitted();
-        if free && rounds == 0 {
+        // Of a log the copy knows whole milliseconds, and may take for free what is not: who asks for as much was refused it too.
+        let is_log = matches!(ask.limit.algorithm, Algorithm::SlidingLog(_));
+        let free = free && !(is_log && refused.is_some_and(|need| need <= ask.cost.get()));
+        // Nobody else of the line asks for what others hold, once one has.
+        let asks = refused.is_none() && now >= self.again_at && self.can_be_called_in(ask, now);
+        if rounds == 0 && (free || asks) {
             return None;
         }
-        if free {
-            // The origin refused it a moment ago; what has become free since is for whoever asks next.
+        Some(self.refuse(ask, now))
+    }
+
+    /// The origin refused it a moment ago; what has become free since is for whoever asks next.
+    pub(super) fn refuse(&self, ask: &super::LeaseAsk, now: Millis) -> Dealt {
+        let at = self.origin_time(now);
+        let mut outcome = self.standing(&ask.limit, ask.cost, at);
+        if outcome.admitted() {
             outcome.admission = Admission::NotUntil(at + 1);
         }
-        Some(refusal(outcome, at))
+        refusal(outcome, at)
     }
 
     /// There was no answer. Everybody who waits is refused: the call may have been heard.

@@ -154,7 +154,8 @@ impl<W> LeaseCell<W> {
         let ask = most.saturating_add(most / 4);
         let (totals, limit) = (ahead.totals, ahead.limit);
         let take = Take { win: next, totals, ask, limit, ..self.said(sender) };
-        self.flight = Some(Box::new(Flight { take, waiter: None, pays: ahead.owes, ahead: true }));
+        self.flight =
+            Some(Box::new(Flight { take, waiter: None, last: 0, pays: ahead.owes, ahead: true }));
         self.ahead = Some(ahead);
         take
     }
@@ -164,7 +165,8 @@ impl<W> LeaseCell<W> {
         let ahead = self.ahead.as_ref()?;
         let (win, totals, limit) = (ahead.win, ahead.totals, ahead.limit);
         let take = Take { win, totals, limit, ..self.said(sender) };
-        self.flight = Some(Box::new(Flight { take, waiter: None, pays: ahead.owes, ahead: true }));
+        self.flight =
+            Some(Box::new(Flight { take, waiter: None, last: 0, pays: ahead.owes, ahead: true }));
         Some(take)
     }
 

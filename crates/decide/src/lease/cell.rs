@@ -10,7 +10,9 @@ use tollkeeper_core::{
 
 use super::ahead::{Ahead, NEVER};
 use super::pace::Pace;
+use super::parked::{Parked, WAIT_MS_MAX};
 use super::sight::Sight;
+use super::waiter::Waiter;
 use super::{CellName, Dealt, LeaseAsk, Link, Stage, Units};
 use crate::CellKey;
 
@@ -52,6 +54,8 @@ pub(super) struct LeaseCell<W> {
     pub(super) refusals: u32,
     pub(super) flight: Option<Box<Flight>>,
     pub(super) waiters: VecDeque<Waiter<W>>,
+    /// Who was refused what is there in a moment.
+    pub(super) parked: Option<Box<Parked<W>>>,
     /// What is written of this lease in the journal: units below it may be spent.
     pub(super) ceiling: u64,
     pub(super) answered: Millis,
@@ -93,19 +97,12 @@ pub(super) struct Flight {
     pub(super) take: Take,
     /// Whose need it carries.
     pub(super) waiter: Option<u64>,
+    /// Who waited last when it left.
+    pub(super) last: u64,
     /// It left after history was lost: who answers it knows ours.
     pub(super) pays: bool,
     /// It is about the next window.
     pub(super) ahead: bool,
-}
-
-#[derive(Debug)]
-pub(super) struct Waiter<W> {
-    pub(super) id: u64,
-    pub(super) ask: LeaseAsk,
-    pub(super) tell: W,
-    /// Calls that were made for it.
-    pub(super) rounds: u32,
 }
 
 /// What a cell says at once.
@@ -151,6 +148,7 @@ impl<W> LeaseCell<W> {
             refusals: 0,
             flight: None,
             waiters: VecDeque::new(),
+            parked: None,
             ceiling: 0,
             answered: Millis(0),
             spent_at: Millis(0),
@@ -187,7 +185,7 @@ impl<W> LeaseCell<W> {
         if let Some(dealt) = self.remembered(ask, now) {
             return First::Dealt(dealt);
         }
-        if self.waiters.len() >= WAITERS_MAX {
+        if self.waiters.len() + self.parked_len() >= WAITERS_MAX {
             return First::Dealt(self.unheard(ask, now));
         }
         First::Wait
@@ -339,7 +337,16 @@ impl<W> LeaseCell<W> {
         let seen = self.seen.as_ref()?;
         let at = self.origin_time(now);
         let mut outcome = self.standing(&ask.limit, ask.cost, at);
-        let refused = !seen.state.probe(&ask.limit, ask.cost, at).admitted();
+        // What a log forgets comes back all at once, to who comes a width later: that one asks even if it may be a moment too
+        // early, and waits. One line at a time: a log that is always full is not worth more.
+        let by = match ask.limit.algorithm {
+            Algorithm::SlidingLog(_) if self.parked.is_none() => {
+                seen.sight.latest(now) + WAIT_MS_MAX
+            }
+            Algorithm::SlidingLog(_) => seen.sight.latest(now),
+            _ => at,
+        };
+        let refused = !seen.state.probe(&ask.limit, ask.cost, by).admitted();
         // Dates of a lease under a smaller limit say nothing of what is free under a larger one.
         let dated = self.limit == ask.limit || (refused && self.covers(&ask.limit));
         if let Some(free_at) = self.free_at(cost).filter(|_| dated) {
@@ -416,7 +423,8 @@ impl<W> LeaseCell<W> {
     /// May it be forgotten? Only when the origin knows all of it that still counts.
     pub(super) fn is_idle(&self, now: Millis) -> bool {
         let told = self.acked == self.totals || !self.counts_at(now);
-        let asked = self.flight.is_some() || !self.waiters.is_empty();
+        let waits = !self.waiters.is_empty() || self.parked.is_some();
+        let asked = self.flight.is_some() || waits;
         let used = asked || self.pledged > 0 || self.totals.held() > 0 || self.ahead.is_some();
         let told = told && !(self.doubts && self.counts_at(now));
         !used && !self.owes && !self.owes_before && told
@@ -474,6 +482,6 @@ mod tests {
 
     #[test]
     fn a_cell_takes_less_than_half_a_kibibyte() {
-        assert!(size_of::<LeaseCell<()>>() <= 456);
+        assert!(size_of::<LeaseCell<()>>() <= 464);
     }
 }

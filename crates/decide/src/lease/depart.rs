@@ -4,6 +4,9 @@ use tollkeeper_core::{Algorithm, Cost, Millis, Take, Totals};
 
 use super::cell::{Flight, LeaseCell, Sender, width_of};
 
+/// A log lends no less but to what is spent together: who uses fewer in a fiftieth of its width asks for each.
+const LOG_LEASE_MIN: u64 = 3;
+
 // === impl LeaseCell ===
 
 impl<W> LeaseCell<W> {
@@ -12,7 +15,8 @@ impl<W> LeaseCell<W> {
         self.open_ahead(now);
         let costs = self.waiters.iter().map(|waiter| waiter.ask.cost.get());
         let waiting = costs.fold(0, u64::saturating_add);
-        let mut ask = waiting.max(self.demand());
+        let more = self.wanted_at_once();
+        let mut ask = waiting.saturating_sub(more).max(self.demand());
         let front = self.waiters.front().map(|waiter| (waiter.id, waiter.ask));
         if let Some((_, first)) = &front {
             // A lower limit than the lease's takes its cost and no more: it must not be lent what it forbids.
@@ -42,17 +46,35 @@ impl<W> LeaseCell<W> {
             return self.report(sender);
         }
         let limit = front.map_or(self.limit, |(_, ask)| ask.limit);
-        let take = Take { need, ask, bundled, limit, ..self.said(sender) };
+        let take = Take { need, more, ask, bundled, limit, ..self.said(sender) };
         let waiter = front.map(|(id, _)| id);
         let pays = self.owes && !self.strange;
-        self.flight = Some(Box::new(Flight { take, waiter, pays, ahead: false }));
+        let last = self.waiters.iter().map(|waiter| waiter.id).max().unwrap_or(0);
+        self.flight = Some(Box::new(Flight { take, waiter, last, pays, ahead: false }));
         take
     }
 
-    /// What this node can make use of. Units of a log lapse so soon that only those count which it spends until then.
+    /// What those cost who wait behind the first, where a lease would count from its end on: a log's. Only those that ask for
+    /// as much under the same limit: the origin decides as for the first, and spends at once.
+    fn wanted_at_once(&self) -> u64 {
+        let Some(first) = self.waiters.front().map(|waiter| waiter.ask) else { return 0 };
+        if first.cost.get() == 0 || !matches!(first.limit.algorithm, Algorithm::SlidingLog(_)) {
+            return 0;
+        }
+        let cost = first.cost.get();
+        let others = self.waiters.iter().skip(1);
+        let alike = others.filter(|waiter| waiter.asks_for(cost, &first.limit)).count();
+        cost.saturating_mul(alike as u64)
+    }
+
+    /// What this node can make use of. Units of a log lapse so soon that only those count which it spends until then, and are
+    /// so late that a few of them are not worth it.
     pub(super) fn demand(&self) -> u64 {
         match self.limit.algorithm {
-            Algorithm::SlidingLog(_) => self.pace.most() / 50,
+            Algorithm::SlidingLog(_) => {
+                let soon = self.pace.most() / 50;
+                if soon < LOG_LEASE_MIN { 0 } else { soon }
+            }
             _ => self.pace.demand(),
         }
     }
@@ -75,6 +97,7 @@ impl<W> LeaseCell<W> {
             win: self.win,
             totals: if self.strange { Totals::default() } else { self.totals },
             need: 0,
+            more: 0,
             ask: 0,
             bundled: false,
             nodes: sender.nodes,
@@ -93,7 +116,7 @@ impl<W> LeaseCell<W> {
             // What cannot be told is taken; if that is refused it is told once the totals are known.
             take.need = self.totals.plain;
         }
-        self.flight = Some(Box::new(Flight { take, waiter: None, pays, ahead: false }));
+        self.flight = Some(Box::new(Flight { take, waiter: None, last: 0, pays, ahead: false }));
         take
     }
 
@@ -126,7 +149,7 @@ impl<W> LeaseCell<W> {
         let Algorithm::FixedWindow(_) = self.limit.algorithm else { return false };
         let (left, width) = (self.lapse.since(now), width_of(&self.limit, now));
         let held = self.totals.held();
-        let soon = self.pace.in_50_ms(width).saturating_mul(2).max(1);
+        let soon = self.pace.within(100, width).max(1);
         held > self.pace.until_end(left, width) || (self.pace.is_known() && held > soon)
     }
 }

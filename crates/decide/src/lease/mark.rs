@@ -47,6 +47,7 @@ impl LeaseMark {
             win: self.win,
             totals: Totals { plain: 0, granted, used: self.ceiling, returned },
             need: 0,
+            more: 0,
             ask: 0,
             bundled: false,
             nodes,

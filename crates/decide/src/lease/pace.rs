@@ -54,8 +54,8 @@ impl Pace {
         self.spent.max(self.before)
     }
 
-    /// What it uses in 50 ms, about.
-    pub(super) fn in_50_ms(&self, width: u64) -> u64 {
-        self.most().saturating_mul(50) / width.max(50)
+    /// What it uses in so many milliseconds, about.
+    pub(super) fn within(&self, ms: u64, width: u64) -> u64 {
+        self.most().saturating_mul(ms) / width.max(ms)
     }
 }

@@ -29,6 +29,12 @@ impl Sight {
         self.origin + (passed - passed / DRIFT)
     }
 
+    /// The origin's time, surely not earlier than this says. The reading is in whole milliseconds.
+    pub(super) fn latest(&self, now: Millis) -> Millis {
+        let passed = now.since(self.sent);
+        self.origin + (passed + passed / DRIFT + 1)
+    }
+
     /// The node's time at which `origin` has surely not passed yet. The reading is in whole milliseconds, so
     /// it may be older than it looks by one.
     pub(super) fn before(&self, origin: Millis) -> Millis {

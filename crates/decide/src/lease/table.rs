@@ -11,9 +11,10 @@ use smallvec::SmallVec;
 use tollkeeper_core::{Boot, Millis, Stand, Taken};
 
 use super::absorb::Dealing;
-use super::cell::{First, LeaseCell, Sender, Waiter};
+use super::cell::{First, LeaseCell, Sender};
 use super::mark::Ceilings;
 use super::sight::Sight;
+use super::waiter::Waiter;
 use super::{CellName, Consistency, Dealt, Errand, LeaseAsk, Link, Missed, Near, Units};
 use crate::CellKey;
 use crate::sync::{AtomicU64, Mutex, Ordering, lock};
@@ -67,6 +68,8 @@ pub struct Turn<W> {
     pub next: Option<Errand>,
     /// Others hold what this cell lacks: they should be asked for it.
     pub recall: bool,
+    /// Somebody waits for what is there in a moment: [`LeaseTable::ask_again`] after so many milliseconds.
+    pub again_in: Option<u64>,
     pub learning: bool,
     /// The record is not the one that this node was heard in before: the others should say what they spent.
     pub lost: bool,
@@ -74,7 +77,14 @@ pub struct Turn<W> {
 
 impl<W> Default for Turn<W> {
     fn default() -> Self {
-        Self { dealt: Vec::new(), next: None, recall: false, learning: false, lost: false }
+        Self {
+            dealt: Vec::new(),
+            next: None,
+            recall: false,
+            again_in: None,
+            learning: false,
+            lost: false,
+        }
     }
 }
 
@@ -171,7 +181,13 @@ impl<W> LeaseTable<W> {
             First::Wait => {
                 self.counters.waited.fetch_add(1, Ordering::Relaxed);
                 let id = self.waiter.fetch_add(1, Ordering::Relaxed);
-                cell.waiters.push_back(Waiter { id, ask: *ask, tell: tell(id), rounds: 0 });
+                cell.waiters.push_back(Waiter {
+                    id,
+                    ask: *ask,
+                    tell: tell(id),
+                    rounds: 0,
+                    parked: false,
+                });
                 let errand = cell.flight.is_none().then(|| self.send(cell, now));
                 Near::Waits(id, errand)
             }
@@ -217,6 +233,7 @@ impl<W> LeaseTable<W> {
             Ok(taken) => {
                 turn.lost = cell.lacks_record(taken, heard);
                 cell.absorb(taken, sent, heard, &mut dealing);
+                turn.again_in = cell.parks_for();
             }
             Err(_) => cell.miss(heard, &mut dealing),
         }
@@ -247,10 +264,9 @@ impl<W> LeaseTable<W> {
     pub fn give_up(&self, key: CellKey, waiter: u64, now: Millis) -> Option<Dealt> {
         let mut shard = lock(self.shard(key));
         let cell = shard.get_mut(&key)?;
-        let at = cell.waiters.iter().position(|one| one.id == waiter)?;
-        let gone = cell.waiters.remove(at)?;
+        let dealt = cell.leave(waiter, now)?;
         cell.rest();
-        Some(cell.unheard(&gone.ask, now))
+        Some(dealt)
     }
 
     /// Spends all that was set aside for one decision, or gives all of it back: false where some of it was set

@@ -154,17 +154,30 @@ impl Line {
     ) -> (VerifiedLimit, u64) {
         let Self { ask, terms, identifier, throttle, written } = self;
         let (outcome, delay_ms) = match throttle {
-            // Who only looks is told what it would have to wait, as if it had spent.
-            Some(throttle) if dry && outcome.admitted() => {
-                let (seen, _) = throttle.seen(outcome, at);
-                (seen, throttle.seen(ask.limit.after(outcome, ask.cost), at).1)
-            }
-            Some(throttle) => throttle.seen(outcome, at),
+            Some(throttle) => throttled(&throttle, &ask, outcome, at, dry),
             None => (outcome, 0),
         };
-        // Who only looks waits for nothing.
-        let delay_ms = if ask.cost == Cost::PEEK { 0 } else { delay_ms };
         let limit = ask.limit;
         (VerifiedLimit { terms, identifier, limit, written, outcome, degraded }, delay_ms)
     }
+}
+
+/// What a limit is seen as that makes requests wait, and how long. Apart from what every line passes, which stays small.
+#[cold]
+fn throttled(
+    throttle: &Throttle,
+    ask: &CellAsk,
+    outcome: Outcome,
+    at: Millis,
+    dry: bool,
+) -> (Outcome, u64) {
+    let (seen, delay_ms) = throttle.seen(outcome, at);
+    let delay_ms = match ask.cost {
+        // Who only looks waits for nothing.
+        Cost::PEEK => 0,
+        // Whom a trial run tells what it would have to wait is told it as if it had spent.
+        cost if dry && outcome.admitted() => throttle.seen(ask.limit.after(outcome, cost), at).1,
+        _ => delay_ms,
+    };
+    (seen, delay_ms)
 }

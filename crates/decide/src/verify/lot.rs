@@ -73,7 +73,9 @@ impl Decider {
         condition: Option<impl FnOnce() -> bool>,
     ) -> (Lines, Joint) {
         let Lot { lines, returned, shared, compared, reserve } = lot;
-        let mut asks: SmallVec<[CellAsk; 8]> = lines.all.iter().map(|line| line.ask).collect();
+        // Filled where it stays: what is collected is moved there.
+        let mut asks: SmallVec<[CellAsk; 8]> = SmallVec::new();
+        asks.extend(lines.all.iter().map(|line| line.ask));
         let looked: SmallVec<[usize; 4]> = match &shared {
             Some(shared) if matches!(reserve, Reserve::Nothing { .. }) => {
                 (0..asks.len()).filter(|place| shared.covers(*place)).collect()

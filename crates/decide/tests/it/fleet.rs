@@ -7,8 +7,10 @@
 )]
 
 mod ahead;
+mod called_in;
 mod crowded;
 mod figures;
+mod logs;
 mod rules;
 
 use tollkeeper_core::{Limit, Quota, Width, Window};

@@ -5,31 +5,35 @@
 -- unfold.lua comes in front of it too.
 -- KEYS  1 record of the cell (of a fixed window: one per window, made up to a minute before it begins)   2 epoch of the cell's tag
 -- ARGV  1 fw|sw|tb|sl   2 boot, 11 characters   3 seq   4 win   5 need   6 quota   7 width in ms (fw: of the window `win`)
---       8 fingerprint to repeat   9 nodes   10 capacity   11 ask   12 bundled   13 plain   14 granted   15 used   16 returned
+--       8 fingerprint to repeat   9 nodes   10 capacity (sl: what those cost who wait behind the first, each as much)
+--       11 ask   12 bundled   13 plain   14 granted   15 used   16 returned
 --       Who has nothing to tell and asks for no more than it needs names its boot in 8 bytes and leaves out all from the 12th
 --       on, an 11th that is the need, then a 10th of 0, and then a 9th of 1.
 -- Reply fingerprint, now, stand (0 heard, 1 wrong window, 2 learning), win, plain, granted, used, returned,
 --       took, lent, later, debt, three numbers of the algorithm, outstanding, made, recall
---       (fw, sw: counted, counted in the previous window, 0; tb: missing, fraction, moment; sl: live, oldest moment, its units)
+--       (fw, sw: counted, counted in the previous window, 0; tb: missing, fraction, moment; sl: live, oldest moment, its units,
+--       and in place of `later` what was spent for those who wait behind the first)
 --       or, where the call made the record and took just what it needed: fingerprint, now, 3, win
 --
 -- Record (a hash): w window, g counted, p counted in the previous window, o outstanding, r last recall;
 -- m f a t a bucket's missing tokens, fraction, moment and rate, s the moment before which none of its boots was silent
--- for too long; l<moment> units of a log; <boot> what a boot did: seq, plain, took, window, moment (of the last call, or of
--- a log's last loan), granted, used, returned, lent, later, debt, and of the window before plain, granted, returned
--- (cut after the fifth where nothing was ever lent, after the eleventh where there is nothing of the window before; of a log,
--- the first of those three is what of the last loan still stands under its moment).
+-- for too long; l<moment> units of a log, in microseconds; <boot> what a boot did: seq, plain, took, window, moment (of the last
+-- call, or of a log's last loan), granted, used, returned, lent, later (of a log: spent for those behind the first), debt, and of
+-- the window before plain, granted, returned (cut after the fifth where nothing was ever lent or spent for those behind, after
+-- the eleventh where there is nothing of the window before; of a log, the first of those three is what of the last loan still
+-- stands under its moment).
 -- Folded (a string, see unfold.lua), while one call made it and none came after.
 -- All numbers are integers below 2^53; they become text by %.0f, or as arguments of a command, never by `..`.
 
 local ALPHA, LEARN_MS, QUIET_MS, EPOCH_MS = 2, 1000, 500, 604800000
-local AHEAD_MS = 60000
+local AHEAD_MS, OLD_MOMENTS = 60000, 100000000000000
 local SILENT_MS, RECALL_MS, LOG_STEPS, WIDTH_MAX = 10060, 50, 1000, 316224000000
 local call, record, kind, boot, print = redis.call, KEYS[1], ARGV[1], ARGV[2], ARGV[8]
 local call_win, need, quota, width = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 
 local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000 + math.floor(time[2] / 1000)
+local now_us = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local now = math.floor(now_us / 1000)
 
 -- Of a fixed window that is yet to begin units are lent, soon before it does; nothing is spent, for that would be in the
 -- window before.
@@ -84,6 +88,7 @@ if #boot == 8 then boot = boot_text(boot) end
 
 -- Read the record.
 local raw, log, boots
+local old_names = {}
 local w, mine, g, p, o, r, m, f, a, t, s
 if kind == 'sl' then
   repeat
@@ -92,7 +97,13 @@ if kind == 'sl' then
   log, boots = {}, 0
   for i = 1, #raw, 2 do
     local name, value = raw[i], raw[i + 1]
-    if #name > 11 then log[tonumber(string.sub(name, 2))] = tonumber(value)
+    if #name > 11 then
+      local moment = tonumber(string.sub(name, 2))
+      -- As it was written before logs counted microseconds.
+      if moment < OLD_MOMENTS then
+        moment, old_names[#old_names + 1] = moment * 1000, name
+      end
+      log[moment] = (log[moment] or 0) + tonumber(value)
     elseif name == boot then mine, boots = value, boots + 1
     elseif #name == 11 then boots = boots + 1
     elseif name == 'w' then w = value
@@ -153,7 +164,7 @@ local function entry_of(value)
 end
 local function entry_text(e1, e2, e3, e4, e5, e6, e7, e8, e9, e10, e11, e12, e13, e14)
   local before = e12 > 0 or e13 > 0 or e14 > 0
-  if e6 == 0 and e7 == 0 and e8 == 0 and not before then
+  if e6 == 0 and e7 == 0 and e8 == 0 and e10 == 0 and not before then
     return string.format('%.0f,%.0f,%.0f,%.0f,%.0f', e1, e2, e3, e4, e5)
   end
   local text = string.format('%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f', e1, e2, e3, e4, e5, e6, e7, e8, e9, e10, e11)
@@ -167,7 +178,10 @@ if mine then
   my_seq, my_plain, my_took, my_win, my_at, my_granted, my_used, my_returned, my_lent, my_later, my_debt,
     old_plain, old_granted, old_returned = entry_of(mine)
   -- A log has no window before. In its place is what of its last loan still stands under that moment.
-  if kind == 'sl' then my_open, old_plain = old_plain, 0 end
+  if kind == 'sl' then
+    my_open, old_plain = old_plain, 0
+    if my_at < OLD_MOMENTS then my_at = my_at * 1000 end
+  end
 end
 
 local writes, deletes = {}, {}
@@ -219,8 +233,12 @@ elseif kind == 'tb' then
   if missing < outstanding then missing, fraction = outstanding, 0 end
 else
   live, log_changed = 0, {}
+  for _, name in ipairs(old_names) do
+    deletes[#deletes + 1] = name
+    log_changed[tonumber(string.sub(name, 2)) * 1000] = true
+  end
   for moment, units in pairs(log) do
-    if moment + width > now then
+    if moment + width * 1000 > now_us then
       live = live + units
     else
       log[moment], log_changed[moment] = nil, true
@@ -229,22 +247,22 @@ else
 end
 
 -- The moment under which units of a log are entered that were spent at `at`. One with more units is kept in a thousand steps of
--- its width, so that it never has more entries than that by much; rounded up. Not before the millisecond is over: what is spent
+-- its width, so that it never has more entries than that by much; rounded up. Not before the microsecond is over: what is spent
 -- late in one and early in another that is a width later lies less than a width apart.
 local function log_moment(at)
-  local step = max(quota, live) > LOG_STEPS and max(1, div(width, LOG_STEPS)) or 1
+  local step = max(quota, live) > LOG_STEPS and width * 1000 / LOG_STEPS or 1
   return div_up(at + 1, step) * step
 end
 
 -- Counts units; for a log, says under which moment.
-local function add(units, plain)
+local function add(units, plain, at_us)
   if units == 0 then return end
   counted = counted + units
   if kind == 'tb' then
     missing = missing + units
   elseif kind == 'sl' then
     -- A lease is spent when nobody here can see it: at the latest when it lapses.
-    local moment = log_moment(plain and now or now + div(width, 50))
+    local moment = log_moment(plain and at_us or at_us + div(width, 50) * 1000)
     log[moment] = (log[moment] or 0) + units
     live = live + units
     log_changed[moment] = true
@@ -269,7 +287,7 @@ local function settle(open, held, returned)
   local settled = max(0, open - held)
   local back = min(settled, returned)
   take_from_log(my_at, back)
-  local by_now = log_moment(now)
+  local by_now = log_moment(now_us)
   if by_now < my_at then
     local spent = take_from_log(my_at, settled - back)
     if spent > 0 then
@@ -302,7 +320,7 @@ if call_win == win then
   local taken = (plain - my_plain) + (granted - my_granted)
   asserted = taken > 0 and ((my_plain == 0 and my_granted == 0) or granted > my_granted)
   local before = missing
-  add(taken, false)
+  add(taken, false, now_us)
   local back = returned - my_returned
   -- What was written off as spent flows back by itself, and is not given back once more.
   if kind == 'tb' then back = min(back, max(0, granted - used - my_returned)) end
@@ -358,9 +376,14 @@ if new and (need > 0 or ask > 0) and not learning then
   local free, debt = max(0, ceiling - gone), max(0, gone - ceiling)
   local fits = need <= free
   local taken = fits and need or 0
+  -- Whatever a log lends counts from when the lease is over: those who wait are better served at once. Whole costs only, each
+  -- as much as the first: a part of one would be spent for nobody.
+  local more = kind == 'sl' and taken > 0 and div(min(capacity, free - taken), taken) * taken or 0
+  -- Of what makes a log no more is kept than its millisecond, until somebody asks again.
+  local at_us = made and now * 1000 + 999 or now_us
   local lend, later = 0, 0
   if ask > taken then
-    local left = free - taken
+    local left = free - taken - more
     -- A need that does not fit gets nothing now: what is left is for those that do.
     local guided = fits and div_up(free, ALPHA * nodes) or 0
     lend = min(max(0, min(ask, guided) - taken), left)
@@ -372,22 +395,23 @@ if new and (need > 0 or ask > 0) and not learning then
     end
     later = min(extra, max(0, soon - debt))
   end
-  local lent = lend + later
+  local lent, plain = lend + later, more
   if ARGV[12] == '1' then
     lent = lent + taken
   else
-    add(taken, true)
-    my_plain = my_plain + taken
+    plain = plain + taken
   end
-  local entered = add(lent, false)
+  add(plain, true, at_us)
+  my_plain = my_plain + plain
+  local entered = add(lent, false, at_us)
   if entered then my_at, my_open = entered, lent end
   outstanding = outstanding + lent
   if taken > 0 or lent > 0 then
-    my_took, my_lent, my_later, my_debt = taken > 0 and 1 or 0, lent, later, debt
+    my_took, my_lent, my_later, my_debt = taken > 0 and 1 or 0, lent, kind == 'sl' and more or later, debt
     my_granted = my_granted + lent
   end
   -- Others hold what is missing here.
-  if need > taken and later == 0 and outstanding > 0 and now >= recalled + RECALL_MS
+  if need > taken and later < need and outstanding > 0 and now >= recalled + RECALL_MS
       and (kind == 'tb' or kind == 'sl' or win + width - now > RECALL_MS) then
     recall = 1
     write('r', now)

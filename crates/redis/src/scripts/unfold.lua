@@ -39,7 +39,7 @@ local function unfold(record, kind, width)
     local since, rate = struct.unpack('>I6I7', folded, rest)
     fields = { 'w', 0, 'm', units, 'f', 0, 'a', since, 't', rate, boot, string.format('%.0f,%.0f,1,0,%.0f', seq, units, since) }
   elseif kind == 'sl' then
-    fields = { 'w', 0, string.format('l%.0f', ends - 2 * width + 1), units, boot, string.format('%.0f,%.0f,1,0,0', seq, units) }
+    fields = { 'w', 0, string.format('l%.0f', (ends - 2 * width + 1) * 1000), units, boot, string.format('%.0f,%.0f,1,0,0', seq, units) }
   else
     -- A record that moved to another server arrives with a time to live that is late by the time that took.
     local middle = ends - 2 * width + math.floor(width / 2)

@@ -26,7 +26,7 @@ use crate::status::{Refusal, Ruling};
 const CHECK: &str = "/v2/gate.check";
 
 pub async fn check(call: &mut Call<'_>) -> Result<Reply, Refusal> {
-    let mut request: wire::CheckRequest<'_> =
+    let mut request: Box<wire::CheckRequest<'_>> =
         call.request().map_err(|refusal| verify::with_query_fault(call.body, refusal))?;
     upper_case(&mut request);
     let retried = idempotency::key_of(call.headers)?;

@@ -134,6 +134,11 @@ impl Reply {
         *response.headers_mut() = headers;
         response
     }
+
+    /// It was written: the next one may be put together where it was.
+    pub fn left(self) {
+        sheet::keep_paper(self.text);
+    }
 }
 
 fn write_line(name: &str, value: &[u8], out: &mut Vec<u8>) {

@@ -1,5 +1,7 @@
 //! A reply in the making: the lines of its head that change per request, and then its body.
 
+use std::cell::Cell;
+
 use http::StatusCode;
 use http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER};
 use serde::Serialize;
@@ -27,22 +29,43 @@ const SHEET_BYTES: usize = 896;
 /// What each further limit adds to a reply that lists them.
 const LIMIT_BYTES: usize = 256;
 
+/// Paper that has grown beyond it is not kept.
+const KEPT_MAX: usize = 32 << 10;
+
+thread_local! {
+    /// What the last reply of this thread that lists limits was written on, for the next one. It is the only thing of its size, so
+    /// that the allocator would take a page for it and give it back, every time. Smaller ones it has at hand.
+    static PAPER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
 #[derive(Debug)]
 pub struct Sheet {
     text: Vec<u8>,
+}
+
+/// Takes back what a reply was written on, once it has left.
+pub fn keep_paper(mut text: Vec<u8>) {
+    if (SHEET_BYTES + 1..=KEPT_MAX).contains(&text.capacity()) {
+        text.clear();
+        PAPER.set(text);
+    }
 }
 
 // === impl Sheet ===
 
 impl Sheet {
     pub fn new() -> Self {
-        Self::for_limits(1)
+        Self { text: Vec::with_capacity(SHEET_BYTES) }
     }
 
     /// With room for a reply that lists so many.
     pub fn for_limits(limits: usize) -> Self {
-        let bytes = SHEET_BYTES + limits.saturating_sub(1) * LIMIT_BYTES;
-        Self { text: Vec::with_capacity(bytes) }
+        if limits <= 1 {
+            return Self::new();
+        }
+        let mut text = PAPER.take();
+        text.reserve(SHEET_BYTES + limits.saturating_sub(1) * LIMIT_BYTES);
+        Self { text }
     }
 
     /// One line of the head. A value that could be more than one is left out with its name.
@@ -158,5 +181,23 @@ mod tests {
         sheet.header(&LIMIT, |out| out.extend_from_slice(b"1\r\nset-cookie: a=b"));
         let reply = sheet.empty(StatusCode::OK);
         assert_eq!(reply.head(), b"");
+    }
+
+    #[test]
+    fn a_reply_is_written_on_what_the_last_one_left_and_says_nothing_of_it() {
+        let written_on = |reply: &Reply| reply.body().as_ptr();
+        let first = Sheet::for_limits(5).again(b"the first");
+        let paper = written_on(&first);
+        first.left();
+        let second = Sheet::for_limits(5).again(b"2nd");
+        assert_eq!((written_on(&second), second.body()), (paper, b"2nd".as_slice()));
+        let third = Sheet::for_limits(5).again(b"third");
+        assert_ne!(written_on(&third), paper, "the second has not left");
+    }
+
+    #[test]
+    fn paper_that_has_grown_large_is_not_kept() {
+        Sheet::for_limits(5).again(&vec![b' '; KEPT_MAX + 1]).left();
+        assert!(Sheet::for_limits(5).text.capacity() <= KEPT_MAX);
     }
 }

@@ -120,13 +120,15 @@ pub(super) async fn serve(socket: &mut Watched, app: &Arc<App>, activity: &Activ
         }
         let mut out = OUT.take();
         reply.write(date.at(app.clock.now().0 / 1000), &mut out);
+        let is_last = reply.is_last();
+        reply.left();
         if socket.write_all(&out).await.is_err() {
             return End::Gone;
         }
         out.clear();
         out.shrink_to(KEPT_MAX);
         OUT.set(out);
-        if reply.is_last() {
+        if is_last {
             let _ = socket.shutdown().await;
             return End::Gone;
         }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use tollkeeper_core::{Algorithm, Cost, Limit, Millis, Quota, State};
+use tollkeeper_core::{Algorithm, Cost, Limit, Micros, Millis, Quota, State, Width};
 use tollkeeper_decide::Consistency;
 
 use super::world::START_MS;
@@ -64,13 +64,13 @@ pub(super) struct Spent {
     /// In the order of true time.
     pub(super) us: u64,
     /// On the origin's clock.
-    pub(super) at: Millis,
+    pub(super) at: Micros,
     pub(super) cell: u64,
     pub(super) cost: u64,
     /// Under which limit it was asked for.
     pub(super) limit: Limit,
     /// Since when its units were set aside for it, both ways: a bundle waits for all of its cells.
-    pub(super) since: (u64, Millis),
+    pub(super) since: (u64, Micros),
     /// By whom, where it was decided without the origin, and when as that one knew it.
     pub(super) alone: Option<Alone>,
 }
@@ -188,8 +188,8 @@ impl Judge {
         if plan.faults.step_ms > 0 && limit.window_at(Millis(0)).1 == Millis(u64::MAX) {
             // Where nothing begins and ends by the clock, what counts is the time that has truly passed.
             for spent in &mut self.admitted {
-                spent.at = Millis(START_MS + spent.us / 1_000);
-                spent.since.1 = Millis(START_MS + spent.since.0 / 1_000);
+                spent.at = Micros(START_MS * 1_000 + spent.us);
+                spent.since.1 = Micros(START_MS * 1_000 + spent.since.0);
             }
         }
         hold_against(&mut self.admitted, &self.resets, limit, false, found);
@@ -243,7 +243,7 @@ fn hold_against(
     replay(all, resets, limit, each_own, |spent, over, before| {
         if over > 0 {
             over_units += over;
-            let window = windows.entry((spent.cell, spent.at.0 / width)).or_default();
+            let window = windows.entry((spent.cell, spent.at.millis().0 / width)).or_default();
             *window += over;
             found.over_window = found.over_window.max(*window);
             found.over.get_or_insert_with(|| format!("{spent:?} under {limit:?} in {before:?}"));
@@ -268,10 +268,18 @@ fn replay(
         }
         let state = states.entry(spent.cell).or_insert_with(|| State::fresh(limit));
         let own = if each_own { &spent.limit } else { limit };
-        let (over, next) = force(state, own, spent.cost, spent.at);
+        let (own, at) = magnified(own, spent.at);
+        let (over, next) = force(state, &own, spent.cost, at);
         each(spent, over, state);
         *state = next;
     }
+}
+
+/// A log is held to its width by the microsecond: its arithmetic does not care for units. All others count milliseconds.
+fn magnified(limit: &Limit, at: Micros) -> (Limit, Millis) {
+    let Algorithm::SlidingLog(width) = limit.algorithm else { return (*limit, at.millis()) };
+    let width = Width::from_millis(width.millis() * 1_000).unwrap_or(width);
+    (Limit { algorithm: Algorithm::SlidingLog(width), ..*limit }, Millis(at.0))
 }
 
 /// Spends what fits; says how much does not.

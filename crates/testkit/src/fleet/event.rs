@@ -31,6 +31,12 @@ pub(super) enum Event {
         node: usize,
         cell: u64,
     },
+    /// What was called in has had its time: those that wait for it ask again.
+    Again {
+        node: usize,
+        life: u64,
+        cell: u64,
+    },
     /// The record of a cell was lost: a node says what it knows of it.
     Lost {
         node: usize,
@@ -63,7 +69,7 @@ pub(super) struct Call {
     pub(super) errand: Errand,
     pub(super) sent_at: u64,
     /// When the origin first heard it: what it took was taken then.
-    pub(super) first_heard: Option<(u64, tollkeeper_core::Millis)>,
+    pub(super) first_heard: Option<(u64, tollkeeper_core::Micros)>,
     pub(super) over: bool,
     pub(super) asker: Asker,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollkeeper_core::{Millis, Take, Taken};
+use tollkeeper_core::{Micros, Millis, Take, Taken};
 use tollkeeper_decide::{Errand, LeaseMark, Link, Missed, Turn};
 
 use super::event::{Asker, Call, Event};
@@ -79,12 +79,12 @@ impl World {
             self.queue.push(self.origin.stalled_until, Event::Heard { call });
             return;
         }
-        let now = self.origin_ms();
+        let at = self.origin_us();
         let Some(under_way) = self.calls.get_mut(&call) else { return };
-        under_way.first_heard.get_or_insert((self.now_us, now));
-        self.found.heard_at.push(now.0);
+        under_way.first_heard.get_or_insert((self.now_us, at));
+        self.found.heard_at.push(at.millis().0);
         let node = under_way.node;
-        let taken = self.origin.take(under_way.cell, &under_way.errand.take, now, self.now_us);
+        let taken = self.origin.take(under_way.cell, &under_way.errand.take, at, self.now_us);
         let lost = self.dice.ppm(self.faults.lost_ppm) || self.nodes[node].is_cut(self.now_us);
         if !lost {
             let leg = self.leg();
@@ -139,7 +139,7 @@ impl World {
         node: usize,
         cell: u64,
         turn: Turn<Waiting>,
-        heard: Option<(u64, Millis)>,
+        heard: Option<(u64, Micros)>,
     ) {
         for (number, dealt) in turn.dealt {
             self.deal(number, dealt, heard);
@@ -149,6 +149,10 @@ impl World {
                 let leg = self.leg();
                 self.queue.push(self.now_us + 2 * leg, Event::Recall { node: other, cell });
             }
+        }
+        if let Some(ms) = turn.again_in {
+            let life = self.nodes[node].life;
+            self.queue.push(self.now_us + ms * 1_000, Event::Again { node, life, cell });
         }
         if turn.lost {
             self.found.missed += 1;

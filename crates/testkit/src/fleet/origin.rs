@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use tollkeeper_core::{Algorithm, Boot, Millis, Record, Take, Taken, Totals};
+use tollkeeper_core::{Algorithm, Boot, Micros, Record, Take, Taken, Totals};
 
 /// How long nothing is granted after history was lost, and how long after the last assertion.
 const LEARN_US: u64 = 1_000_000;
@@ -31,7 +31,7 @@ pub(super) struct Origin {
 // === impl Origin ===
 
 impl Origin {
-    pub(super) fn take(&mut self, cell: u64, take: &Take, now: Millis, now_us: u64) -> Taken {
+    pub(super) fn take(&mut self, cell: u64, take: &Take, now: Micros, now_us: u64) -> Taken {
         // Fixed windows have a record each.
         let win = match take.limit.algorithm {
             Algorithm::FixedWindow(_) => take.win,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollkeeper_core::{Cost, Limit, Millis};
+use tollkeeper_core::{Cost, Limit, Micros};
 use tollkeeper_decide::{CellKey, CellName, Dealt, LeaseAsk, Link, NearLease, Stage, Units};
 
 use super::check::{Alone, Spent};
@@ -27,10 +27,10 @@ pub(super) struct Request {
 struct Part {
     units: Units,
     /// What the origin spent at once was decided by it, then; what was lent is decided on the node, now.
-    taken: Option<(u64, Millis)>,
+    taken: Option<(u64, Micros)>,
     alone: Option<Alone>,
     /// When it was said.
-    since: (u64, Millis),
+    since: (u64, Micros),
 }
 
 // === impl World ===
@@ -57,7 +57,7 @@ impl World {
         } else if bundled {
             self.ask(node, &[cell, (cell + 1) % self.plan.cells], limit, cost);
         } else {
-            let (us, at) = (self.now_us, self.origin_ms());
+            let (us, at) = (self.now_us, self.origin_us());
             self.judge.asked(Spent { us, at, cell, cost, limit, since: (us, at), alone: None });
             self.ask(node, &[cell], limit, cost);
         }
@@ -113,10 +113,10 @@ impl World {
 
     /// One part of a request is decided; the last one decides the request. `taken`: when the origin first heard
     /// the call that this answers.
-    pub(super) fn deal(&mut self, number: Waiting, dealt: Dealt, taken: Option<(u64, Millis)>) {
+    pub(super) fn deal(&mut self, number: Waiting, dealt: Dealt, taken: Option<(u64, Micros)>) {
         let Some(request) = self.waiting.get(&number) else { return };
         let alone = (dealt.degraded && dealt.units.is_some()).then(|| self.alone(request, &dealt));
-        let now = (self.now_us, self.origin_ms());
+        let now = (self.now_us, self.origin_us());
         let Some(request) = self.waiting.get_mut(&number) else { return };
         request.open -= 1;
         self.found.degraded += u64::from(dealt.degraded);
@@ -148,7 +148,7 @@ impl World {
             return;
         }
         for part in &request.parts {
-            let (us, at) = part.taken.unwrap_or((self.now_us, self.origin_ms()));
+            let (us, at) = part.taken.unwrap_or((self.now_us, self.origin_us()));
             let cell = part.units.key.exact;
             let (cost, limit, alone) = (request.cost, request.limit, part.alone);
             let since = part.since;

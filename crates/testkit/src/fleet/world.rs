@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tollkeeper_core::{Algorithm, Boot, Millis};
+use tollkeeper_core::{Algorithm, Boot, Micros, Millis};
 use tollkeeper_decide::Scope;
 
 use super::check::Judge;
@@ -125,9 +125,9 @@ impl World {
     }
 
     /// The origin's clock.
-    pub(super) fn origin_ms(&self) -> Millis {
-        let ms = START_MS + self.now_us / 1_000;
-        Millis(ms.saturating_add_signed(self.origin.ahead_ms))
+    pub(super) fn origin_us(&self) -> Micros {
+        let us = START_MS * 1_000 + self.now_us;
+        Micros(us.saturating_add_signed(self.origin.ahead_ms * 1_000))
     }
 
     pub(super) fn clock(&self, node: usize) -> Millis {
@@ -157,6 +157,7 @@ impl World {
             Event::Patience { call, second } => self.patience(call, second),
             Event::Tick { node } => self.tick(node),
             Event::Recall { node, cell } => self.recall(node, cell),
+            Event::Again { node, life, cell } => self.ask_again(node, life, cell),
             Event::Lost { node, cell } => self.tell_again(node, cell),
             Event::Forget { node, cell } => {
                 self.nodes[node].table.forget_copy(super::requests::key_of(cell));
@@ -187,6 +188,21 @@ impl World {
         }
         let now = self.clock(node);
         let errand = self.nodes[node].table.recall(super::requests::key_of(cell), now);
+        self.send_all(node, errand);
+    }
+
+    fn ask_again(&mut self, node: usize, life: u64, cell: u64) {
+        let asker = &self.nodes[node];
+        if asker.life != life {
+            return;
+        }
+        if asker.is_still(self.now_us) {
+            let until = asker.paused_until;
+            self.queue.push(until, Event::Again { node, life, cell });
+            return;
+        }
+        let now = self.clock(node);
+        let errand = self.nodes[node].table.ask_again(super::requests::key_of(cell), now);
         self.send_all(node, errand);
     }
 

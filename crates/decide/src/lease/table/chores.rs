@@ -21,6 +21,9 @@ const IDLE_MS: u64 = 1_000;
 /// others need its room.
 const HISTORY_MS: u64 = 60_000;
 
+/// Of what others lack a node keeps what it uses itself in so many milliseconds: until its next call is answered.
+const KEPT_MS: u64 = 15;
+
 // === impl LeaseTable ===
 
 impl<W> LeaseTable<W> {
@@ -143,13 +146,22 @@ impl<W> LeaseTable<W> {
         errand.map(|errand| (held, errand))
     }
 
-    /// Others lack what this node holds: all beyond its own use of the next 50 ms goes back.
+    /// What was called in for those that wait for it, or was to leave a log, has come or will not: they ask once more.
+    pub fn ask_again(&self, key: CellKey, now: Millis) -> Option<Errand> {
+        let mut shard = lock(self.shard(key));
+        let cell = shard.get_mut(&key)?;
+        cell.unpark();
+        let sends = cell.flight.is_none() && !cell.waiters.is_empty();
+        sends.then(|| self.send(cell, now))
+    }
+
+    /// Others lack what this node holds: all beyond its own use of the next moment goes back.
     pub fn recall(&self, key: CellKey, now: Millis) -> Option<Errand> {
         let mut shard = lock(self.shard(key));
         let cell = shard.get_mut(&key)?;
         cell.pass_time(now);
         cell.end_between();
-        let keep = cell.pace.in_50_ms(width_of(&cell.limit, now));
+        let keep = cell.pace.within(KEPT_MS, width_of(&cell.limit, now));
         let idle = now.since(cell.spent_at) > 50;
         let kept = cell.aside + if idle { 0 } else { keep };
         let spare = cell.totals.held().saturating_sub(kept);

@@ -61,6 +61,7 @@ fn free(record: &mut Option<Record>) -> u64 {
         win: 0,
         totals: Totals::default(),
         need: 0,
+        more: 0,
         ask: 0,
         bundled: false,
         nodes: 1,

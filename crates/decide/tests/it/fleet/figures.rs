@@ -35,9 +35,10 @@ impl Case {
         (self.quota * self.load / self.width).max(1)
     }
 
-    /// At a load of just the limit every unit that lies idle in a sliding window is one missed.
+    /// At a load of just the limit every unit that lies idle where it flows back is one missed.
     fn missed_max(&self) -> f64 {
-        if self.kind == "sliding" && self.load == 1_000 { 0.03 } else { 0.02 }
+        let flows = ["sliding", "bucket"].contains(&self.kind);
+        if flows && self.load == 1_000 { 0.03 } else { 0.02 }
     }
 
     fn run(&self) -> Findings {
@@ -153,6 +154,36 @@ fn a_healthy_fleet_uses_its_limits() {
     println!("{} cases, {:.3} % missed on average", misses.len(), mean * 100.0);
     assert!(bad.is_empty(), "too much is missed: {bad:?}");
     assert!(mean <= 0.01, "{mean} on average");
+}
+
+/// One request of sixteen costs an eighth of the limit. Near the end of a window what is left of that is in leases of several
+/// nodes: it is called in, and few such requests are refused. `FLEET_GRID=1` runs all of it.
+#[test]
+fn a_large_cost_gets_what_others_hold() {
+    let whole = super::number("FLEET_GRID", 0) > 0;
+    let mut misses = Vec::new();
+    let cases = grid().into_iter().filter(|case| case.nodes > 1 && case.load < 20_000);
+    for (at, case) in cases.filter(|case| case.rate() * case.width <= 20_000_000).enumerate() {
+        if !whole && at % 7 != 0 {
+            continue;
+        }
+        let large = (case.quota / 8).max(1);
+        let rate = (case.rate() * 16 / (15 + large)).max(1);
+        let mut plan = Plan::calm(case.nodes, case.limit(), rate, 7 * case.width);
+        plan.traffic.bursts = case.bursts;
+        plan.traffic.costs = vec![1; 15];
+        plan.traffic.costs.push(large);
+        let found = run(plan).found;
+        assert_eq!(found.over_units, 0, "{case:?}: {:?}", found.over);
+        let missed = missed(&found);
+        println!("{case:?}: {:.2} % of {} missed", missed * 100.0, found.ideal);
+        misses.push(missed);
+        let lost = found.ideal.saturating_sub(found.units);
+        assert!(lost <= (3 * large).max(5), "{case:?}: {lost} of {} missed", found.ideal);
+    }
+    let mean = misses.iter().sum::<f64>() / misses.len() as f64;
+    println!("{} cases, {:.3} % missed on average", misses.len(), mean * 100.0);
+    assert!(mean <= 0.003, "{mean} on average");
 }
 
 fn grid() -> Vec<Case> {

@@ -435,8 +435,18 @@ fn another(desk: &mut Desk, limit: Limit, seq: u64, totals: Totals, need: u64) {
     let windowed = !matches!(limit.algorithm, Algorithm::TokenBucket { .. });
     let win = if windowed { win.0 } else { 0 };
     let record = desk.records.values_mut().next().unwrap();
-    let take =
-        Take { boot: Boot(8), seq, win, totals, need, ask: 0, bundled: false, nodes: 2, limit };
+    let take = Take {
+        boot: Boot(8),
+        seq,
+        win,
+        totals,
+        need,
+        more: 0,
+        ask: 0,
+        bundled: false,
+        nodes: 2,
+        limit,
+    };
     Record::take(record, &take, false, desk.now);
 }
 

@@ -9,15 +9,20 @@ use super::RUN;
 const CLOCK: &str = "local time = redis.call('TIME')\n";
 const READING: &str = "tonumber(time[1]) * 1000 + math.floor(time[2] / 1000)";
 
-/// The last of KEYS is the time; a record whose time is over is removed before the script sees it.
-const TOLD: &str = "local told = tonumber(KEYS[#KEYS])
+/// The last of KEYS is the time.
+const TOLD: &str = "local told = tonumber(KEYS[#KEYS])\n";
+
+/// The same for `take.lua`, which reads microseconds. A record whose time is over is removed before the script sees it.
+const READING_US: &str = "tonumber(time[1]) * 1000000 + tonumber(time[2])";
+const TOLD_US: &str = "local told_us = tonumber(KEYS[#KEYS])
+local told = math.floor(told_us / 1000)
 local over = redis.call('GET', 'x:' .. KEYS[1])
 if over and tonumber(over) <= told then redis.call('DEL', KEYS[1], 'x:' .. KEYS[1]) end
 ";
 
 /// How `take.lua` calls Redis: an expiry is noted beside the record instead, by the time that was told.
 const CALL: &str = "local call, record, kind, boot, print = redis.call,";
-const NOTING: &str = "local told = tonumber(KEYS[#KEYS])
+const NOTING: &str = "local told = math.floor(tonumber(KEYS[#KEYS]) / 1000)
 local function noting(name, key, ...)
   local ends
   if name == 'SET' and key == KEYS[1] then
@@ -70,9 +75,11 @@ impl FakeTime {
         self.load(&text)
     }
 
-    /// The script with the time as a further key, and its expiry by that time.
+    /// `take.lua` with the time in microseconds as a further key, and its expiry by that time.
     pub(super) fn load_expiring(&mut self, text: &str) -> Digest {
-        self.load_timed(&replaced(&replaced(text, CALL, NOTING), ENDS, NOTED))
+        let text = replaced(&replaced(text, CALL, NOTING), ENDS, NOTED);
+        let text = replaced(&replaced(&text, CLOCK, TOLD_US), READING_US, "told_us");
+        self.load(&text)
     }
 
     /// A script that asks only when a record ends.

@@ -68,8 +68,8 @@ fn the_second_request_finds_what_the_first_one_left_and_so_does_a_reset() {
     let mut redis = FakeTime::start();
     let (take, reset) = (redis.load_expiring(TAKE), redis.load_ending(RESET));
     // Both in one millisecond: a part of the bucket's one unit would have flowed back in the next.
-    let again = |key: &str| take.call_at(&[key, EPOCH_KEY], 1_700_000_000_000_u64);
-    for (kind, count) in [("sw", "g"), ("tb", "m"), ("sl", "l1700000000001")] {
+    let again = |key: &str| take.call_at(&[key, EPOCH_KEY], 1_700_000_000_000_123_u64);
+    for (kind, count) in [("sw", "g"), ("tb", "m"), ("sl", "l1700000000001000")] {
         let key = key(kind);
         let counted = |redis: &mut FakeTime| redis.ask(cmd("HGET").arg(&key).arg(count));
         request(&mut redis, again(&key), kind, BOOT);
@@ -158,7 +158,8 @@ fn a_folded_record_that_moves_to_another_server_is_of_the_same_window_and_moment
             let moments =
                 names.iter().filter_map(|name| name.strip_prefix('l')?.parse::<u64>().ok());
             assert!(moments.clone().count() > 0, "{names:?}");
-            assert!(moments.clone().all(|at| (before..before + 10_000).contains(&at)), "{names:?}");
+            let known = before * 1_000..(before + 10_000) * 1_000;
+            assert!(moments.clone().all(|at| known.contains(&at)), "{names:?}");
         } else {
             let window = text(&to.ask(cmd("HGET").arg(&key).arg("w"))).parse::<u64>().unwrap();
             let known = [before / 60_000 * 60_000, (before + 10_000) / 60_000 * 60_000];
@@ -171,4 +172,20 @@ fn a_folded_record_that_moves_to_another_server_is_of_the_same_window_and_moment
 fn text(value: &Value) -> String {
     let Value::BulkString(bytes) = value else { panic!("{value:?} is no text") };
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// As records of logs were written before they counted microseconds.
+#[test]
+fn units_of_a_log_that_are_written_by_the_millisecond_still_count() {
+    let mut redis = FakeTime::start();
+    let take = redis.load(TAKE);
+    let (key, at) = (key("sl"), now(&mut redis));
+    redis.ask(cmd("SET").arg(EPOCH_KEY).arg(format!("{RUN}|1")));
+    redis.ask(cmd("HSET").arg(&key).arg("w").arg(0).arg(format!("l{at}")).arg(100));
+    request(&mut redis, take.call(&[&key, EPOCH_KEY]), "sl", BOOT);
+    let Value::Array(fields) = redis.ask(cmd("HGETALL").arg(&key)) else { panic!("no record") };
+    let fields: Vec<_> = fields.iter().map(text).collect();
+    let units = fields.iter().position(|name| *name == format!("l{at}000")).map(|at| at + 1);
+    assert_eq!(units.map(|at| fields[at].as_str()), Some("100"), "{fields:?}");
+    assert!(!fields.contains(&format!("l{at}")), "{fields:?}");
 }

@@ -80,6 +80,7 @@ struct Seen {
     took: u64,
     lent: u64,
     later: u64,
+    more: u64,
     learning: u64,
     elsewhere: u64,
     recall: u64,
@@ -96,6 +97,7 @@ impl Seen {
         self.took += u64::from(taken.took);
         self.lent += u64::from(taken.lent > 0);
         self.later += u64::from(taken.later > 0);
+        self.more += u64::from(taken.more > 0);
         self.learning += u64::from(taken.stand == Stand::Learning);
         self.elsewhere += u64::from(taken.stand == Stand::WrongWindow);
         self.recall += u64::from(taken.recall);
@@ -112,6 +114,7 @@ impl Seen {
         let each = [self.took, self.lent, self.learning, self.recall, self.made];
         assert!(each.iter().all(|times| *times > self.calls / 200), "{kind:?}: {self:?}");
         assert!(!flows || self.later > self.calls / 200, "{kind:?}: {self:?}");
+        assert!(kind != Kind::Log || self.more > self.calls / 200, "{kind:?}: {self:?}");
         assert!(kind != Kind::Fixed || self.ahead > self.calls / 200, "{kind:?}: {self:?}");
         assert!(kind != Kind::Fixed || self.elsewhere > self.calls / 50, "{kind:?}: {self:?}");
     }

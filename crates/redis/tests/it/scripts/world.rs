@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use redis::{Cmd, Value, cmd};
 use tollkeeper_core::{
-    AHEAD_MS, AMOUNT_MAX, Algorithm, Boot, FixedWindow, Limit, Millis, Quota, Record,
+    AHEAD_MS, AMOUNT_MAX, Algorithm, Boot, FixedWindow, Limit, Micros, Millis, Quota, Record,
     SlidingWindow, Stand, State, Take, Taken, TokenBucket, Totals, WIDTH_MS_MAX, Width, Window,
     first_log_moment, log_copy,
 };
@@ -14,8 +14,8 @@ use super::RUN;
 use super::dice::Dice;
 use super::fake_time::{Digest, number};
 
-/// As far as the clock goes: more than all jumps of one world.
-const LATEST: u64 = 1 << 45;
+/// As far as the clock goes: microseconds are below 2^53 until the year 2255, and the widest window ends before that.
+const LATEST: u64 = 8_000_000_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -49,6 +49,8 @@ pub(super) struct World<'a> {
     fleet: Vec<u64>,
     nodes: Vec<Node>,
     now: u64,
+    /// The microseconds of that.
+    part_us: u64,
     /// One record; of a fixed window, one per window.
     records: BTreeMap<u64, Option<Record>>,
     /// Until when it learns; none when the key is gone or of another process.
@@ -117,6 +119,7 @@ impl<'a> World<'a> {
             fleet,
             nodes: boots(&mut dice, count, crowded),
             now: 1_700_000_000_000 + dice.magnitude(1 << 40),
+            part_us: 0,
             records: BTreeMap::new(),
             epoch: None,
             coin: if big { 1 << 24 } else { quota + 1 },
@@ -140,6 +143,19 @@ impl<'a> World<'a> {
     }
 
     fn pass_time(&mut self) {
+        let before = self.now;
+        self.pass_millis();
+        // Within a millisecond it goes on; into another it comes at any part of it, often at its first or its last.
+        let least = if self.now == before { self.part_us } else { 0 };
+        self.part_us = match self.dice.up_to(9) {
+            0..=2 => least,
+            3..=5 => (least + self.dice.up_to(3)).min(999),
+            6 => 999,
+            _ => least + self.dice.up_to(999 - least),
+        };
+    }
+
+    fn pass_millis(&mut self) {
         let now = self.now;
         if let Some(until) = self.epoch.filter(|until| *until > now)
             && self.dice.percent(8)
@@ -241,12 +257,17 @@ impl<'a> World<'a> {
             5..=6 => self.coin,
             _ => dice.magnitude(self.coin),
         };
+        let more = match self.kind {
+            Kind::Log if dice.percent(40) => dice.magnitude(self.coin),
+            _ => 0,
+        };
         Take {
             boot: node.boot,
             seq: node.seq,
             win,
             totals: node.totals,
             need,
+            more,
             ask,
             bundled: dice.percent(30),
             nodes: dice.of(&self.fleet),
@@ -276,12 +297,13 @@ impl<'a> World<'a> {
 
     fn deliver(&mut self, node: usize, call: Take) -> (Cmd, Expected) {
         let now = Millis(self.now);
-        let at = if self.kind == Kind::Fixed { call.win } else { 0 };
-        let command = self.command(&call, at);
-        let mut record = self.records.remove(&at).flatten();
+        let of = if self.kind == Kind::Fixed { call.win } else { 0 };
+        let command = self.command(&call, of);
+        let mut record = self.records.remove(&of).flatten();
         let learning = call.is_timely(now) && self.learns(record.as_ref(), &call);
-        let taken = Record::take(&mut record, &call, learning, now);
-        self.records.insert(at, record);
+        let at = Micros(self.now * 1_000 + self.part_us);
+        let taken = Record::take(&mut record, &call, learning, at);
+        self.records.insert(of, record);
         // Some answers never arrive.
         if taken.stand != Stand::WrongWindow && !self.dice.percent(10) {
             self.nodes[node].hear(&call, &taken);
@@ -304,16 +326,17 @@ impl<'a> World<'a> {
 
     fn command(&self, call: &Take, at: u64) -> Cmd {
         let keys = [self.key(at), self.epoch_key()];
-        let mut command = self.scripts.take.call_at(&keys.each_ref().map(String::as_str), self.now);
+        let now_us = self.now * 1_000 + self.part_us;
+        let mut command = self.scripts.take.call_at(&keys.each_ref().map(String::as_str), now_us);
         let Totals { plain, granted, used, returned } = call.totals;
         // A month is as long as the one that is meant, not the one that it is.
         let about = if self.kind == Kind::Fixed { call.win } else { self.now };
         let capacity = match call.limit.algorithm {
             Algorithm::TokenBucket { capacity, .. } => capacity.get(),
-            _ => 0,
+            _ => call.more,
         };
         let short = call.totals == Totals::default()
-            && (call.need > 0 && call.ask <= call.need && !call.bundled);
+            && (call.need > 0 && call.ask <= call.need && call.more == 0 && !call.bundled);
         command.arg(self.kind.word());
         if short {
             command.arg(&call.boot.0.to_be_bytes()[..]);
@@ -481,6 +504,10 @@ pub(super) fn heard(reply: &Value, call: &Take) -> Taken {
     else {
         panic!("{reply:?} has another length")
     };
+    let (later, more) = match call.limit.algorithm {
+        Algorithm::SlidingLog(_) => (0, later),
+        _ => (later, 0),
+    };
     let now = Millis(now);
     let stand =
         [Stand::Heard, Stand::WrongWindow, Stand::Learning][usize::try_from(stand).unwrap()];
@@ -508,6 +535,7 @@ pub(super) fn heard(reply: &Value, call: &Take) -> Taken {
         lent,
         later,
         debt,
+        more,
         state,
         outstanding,
         made: made == 1,

@@ -38,15 +38,17 @@ fn counted_for<'a>(
     told: &Told<'a>,
     one: &'a VerifiedLimit,
 ) -> (&'a str, &'a str) {
-    let key = made.key.as_ref().map(|key| ("key", &*key.record.id));
-    let user = made.identity().map(|identity| &*identity.external_id).or(told.external_id);
-    let user = user.map(|user| ("user", user));
+    let key = || made.key.as_ref().map(|key| ("key", &*key.record.id));
+    let user = || {
+        let stored = made.identity().map(|identity| &*identity.external_id);
+        stored.or(told.external_id).map(|user| ("user", user))
+    };
     match &one.terms.source {
         Source::Rule(of) => (&of.scope, made.identifier_of(one).unwrap_or_default()),
         // The counter of signatures is taken out of what was decided, and is never one of these.
-        Source::Key | Source::Signature => key.unwrap_or_default(),
-        Source::Identity | Source::Quota => user.unwrap_or_default(),
-        Source::AdHoc => key.or(user).unwrap_or(("tenant", "")),
+        Source::Key | Source::Signature => key().unwrap_or_default(),
+        Source::Identity | Source::Quota => user().unwrap_or_default(),
+        Source::AdHoc => key().or_else(user).unwrap_or(("tenant", "")),
     }
 }
 

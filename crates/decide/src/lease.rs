@@ -27,7 +27,7 @@ pub use errand::{Errand, Missed};
 pub use hold::{Hold, Stage, Units};
 pub use mark::{Ceilings, LeaseMark};
 pub use name::{CellName, Scope};
-pub use table::{LeaseStats, LeaseTable, Turn};
+pub use table::{LeaseStats, LeaseTable, Place, Turn};
 
 /// How the origin of a cell is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

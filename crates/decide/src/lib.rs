@@ -50,7 +50,7 @@ pub use fleet::{
 };
 pub use lease::{
     Ceilings, CellName, Consistency, Dealt, Errand, Hold, LeaseAsk, LeaseMark, LeaseStats,
-    LeaseTable, Link, Missed, Near as NearLease, OnOutage, Scope, Stage, Turn, Units,
+    LeaseTable, Link, Missed, Near as NearLease, OnOutage, Place, Scope, Stage, Turn, Units,
 };
 pub use limit_terms::{LimitTerms, OfRule, Source};
 pub use loaded_key::{LoadedIdentity, LoadedKey, LoadedLimit, owner};

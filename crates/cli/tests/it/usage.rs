@@ -135,7 +135,7 @@ fn usage(client: &mut Client, by: &str) -> Vec<Value> {
         if !cursor.is_null() {
             body["cursor"] = cursor;
         }
-        let mut answer = client.post("usage.query", &body);
+        let mut answer = client.post_patiently("usage.query", &body);
         assert_eq!(answer.status(), 200, "{}", answer.json);
         rows.extend(answer.json["data"].as_array().expect("rows").iter().cloned());
         cursor = answer.json["pagination"]["cursor"].take();

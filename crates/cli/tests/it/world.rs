@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tollkeeper_testkit::{Connection, Response, StartFailure, Tollkeeper};
 
+use crate::time::eventually;
+
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_tollkeeper");
 
 /// The longest window there is. It ends within a test once in a month, at midnight.
@@ -129,6 +131,19 @@ impl Client {
             panic!("{error}: {} {}", response.status, response.text());
         });
         Ok(Answer { response, json })
+    }
+
+    /// Posts again as long as storage does not answer in time: where something was killed, or on a busy machine, it may not, and
+    /// says to try again.
+    pub(crate) fn post_patiently(&mut self, method: &str, body: &Value) -> Answer {
+        let mut answer = self.post(method, body);
+        eventually("storage answers", || {
+            if answer.status() == 503 {
+                answer = self.post(method, body);
+            }
+            answer.status() != 503
+        });
+        answer
     }
 
     /// The same call under a name of its own: sent again, it must not be done again.

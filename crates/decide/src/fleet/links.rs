@@ -27,6 +27,9 @@ struct Server {
     learning_until: Millis,
     /// A call was told that it learns, and nobody has looked into it since.
     seen_learning: bool,
+    /// There is no connection, or not even a question that nobody waits for was answered. One that is slow, or refuses, is
+    /// not deaf.
+    deaf: bool,
     /// Counted among the troubles.
     counted: bool,
 }
@@ -36,6 +39,38 @@ struct Server {
 pub struct LinkView {
     pub server: usize,
     pub link: Link,
+}
+
+/// Some servers, by their number. One beyond the last that there is room for is in no set.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ServerSet(u64);
+
+// === impl ServerSet ===
+
+impl ServerSet {
+    pub(super) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(super) fn insert(&mut self, server: usize) {
+        self.0 |= Self::bit(server);
+    }
+
+    pub(super) fn contains(self, server: usize) -> bool {
+        self.0 & Self::bit(server) != 0
+    }
+
+    pub(super) fn with(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    pub(super) fn without(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
+    }
+
+    fn bit(server: usize) -> u64 {
+        u32::try_from(server).ok().and_then(|server| 1_u64.checked_shl(server)).unwrap_or(0)
+    }
 }
 
 // === impl Links ===
@@ -72,10 +107,34 @@ impl Links {
     }
 
     pub(super) fn connected(&self, server: usize, connected: bool, now: Millis) {
-        let opened = self.with(server, |server| server.breaker.connected(connected, now));
+        let opened = self.with(server, |server| {
+            server.deaf |= !connected;
+            server.breaker.connected(connected, now)
+        });
         if opened {
             tracing::warn!("redis is away: limits go on by their outage policy");
         }
+    }
+
+    /// Something came back from a probe, however late.
+    pub(super) fn answered(&self, server: usize) {
+        self.with(server, |server| server.deaf = false);
+    }
+
+    /// Nothing did.
+    pub(super) fn silent(&self, server: usize) {
+        self.with(server, |server| server.deaf = true);
+    }
+
+    /// Those of so many servers that hear nothing.
+    pub(super) fn deaf(&self, servers: usize) -> ServerSet {
+        let mut deaf = ServerSet::default();
+        // Beyond that two share what is known of either.
+        if !self.are_all_up() && servers <= SERVERS_MAX {
+            let found = (0..servers).filter(|server| self.with(*server, |server| server.deaf));
+            found.for_each(|server| deaf.insert(server));
+        }
+        deaf
     }
 
     pub(super) fn learning(&self, server: usize, now: Millis) {

@@ -7,9 +7,11 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{MissedTickBehavior, interval};
 use tollkeeper_core::Millis;
 
+use super::links::ServerSet;
 use super::{Fleet, History, LinkView, News};
-use crate::CellHasher;
-use crate::lease::{Errand, Link};
+use crate::join::join_all;
+use crate::lease::{Errand, Link, Missed, Place};
+use crate::{CellHasher, CellName};
 
 /// The table is looked through in so many parts, each this often: all of it in 400 ms.
 const PARTS: usize = 8;
@@ -65,13 +67,16 @@ impl Fleet {
     /// Makes the calls that a part of the table needs, a few at a time. A cell whose turn has not come has no call under way
     /// that requests for it would have to wait for.
     async fn look_through(self: &Arc<Self>, part: usize, of: usize) {
-        let mut from = Some(part);
-        while let Some(shard) = from {
-            let (errands, next) = self.table.look(shard, of, self.at_once(), self.now());
-            let heard = self.run_all(errands).await;
-            // What was not heard is told when its turn comes again, and not at once. The other shards need not wait for it:
-            // it may be of a server that is away, and they of one that is not.
-            from = if heard { next } else { next.map(|shard| shard + of) };
+        let mut deaf = self.links.deaf(self.origin.servers());
+        let mut from = Some(Place::shard(part));
+        while let Some(place) = from {
+            let hears =
+                |name: &CellName| deaf.is_empty() || !deaf.contains(self.origin.server(name));
+            let (errands, next) = self.table.look(place, of, self.at_once(), hears, self.now());
+            // What was not heard is told when its turn comes again. Who has heard none of it is passed over until then, or
+            // what others must be told would wait behind it.
+            deaf = deaf.with(self.run_all(errands).await);
+            from = next;
         }
     }
 
@@ -98,9 +103,9 @@ impl Fleet {
         loop {
             ticks.tick().await;
             taught.resize(self.origin.servers(), Taught::default());
-            for (server, taught) in taught.iter_mut().enumerate() {
-                self.look_after_link(server, taught).await;
-            }
+            // Side by side: one that hangs must not keep us from hearing of another.
+            let each = taught.iter_mut().enumerate();
+            join_all(each.map(|(server, taught)| self.look_after_link(server, taught))).await;
         }
     }
 
@@ -112,7 +117,12 @@ impl Fleet {
             return;
         }
         let began = self.now();
-        let Ok(history) = self.origin.probe(server).await else {
+        let answer = self.origin.probe(server).await;
+        match &answer {
+            Err(Missed::Silent) => self.links.silent(server),
+            Ok(_) | Err(Missed::Away) => self.links.answered(server),
+        }
+        let Ok(history) = answer else {
             self.links.hangs(server);
             return;
         };
@@ -140,29 +150,33 @@ impl Fleet {
         taught.heard = self.now();
     }
 
-    /// Says whether all were heard.
-    async fn run_all(self: &Arc<Self>, errands: Vec<Errand>) -> bool {
-        let (mut under_way, mut all_heard) = (JoinSet::new(), true);
-        let heard = |done: Option<Result<bool, JoinError>>| {
-            done.is_none_or(|done| done.is_ok_and(|heard| heard))
+    /// Says which servers answered none of it.
+    async fn run_all(self: &Arc<Self>, errands: Vec<Errand>) -> ServerSet {
+        let mut under_way = JoinSet::new();
+        let (mut answered, mut missed) = (ServerSet::default(), ServerSet::default());
+        let mut note = |done: Option<Result<(usize, bool), JoinError>>| match done {
+            Some(Ok((server, true))) => answered.insert(server),
+            Some(Ok((server, false))) => missed.insert(server),
+            Some(Err(_)) | None => {}
         };
         for errand in errands {
             if under_way.len() >= self.at_once() {
-                all_heard &= heard(under_way.join_next().await);
+                note(under_way.join_next().await);
             }
             let fleet = Arc::clone(self);
             under_way.spawn(async move {
+                let server = fleet.origin.server(&errand.name);
                 let done = fleet.run(errand).await;
                 if let Some(next) = done.next {
                     fleet.dispatch(next);
                 }
-                done.heard
+                (server, done.heard)
             });
         }
         while !under_way.is_empty() {
-            all_heard &= heard(under_way.join_next().await);
+            note(under_way.join_next().await);
         }
-        all_heard
+        missed.without(answered)
     }
 
     /// News from another node.
@@ -208,7 +222,7 @@ impl Fleet {
         identifier: &str,
         cell: &crate::CellAsk,
     ) {
-        let name = Arc::new(crate::CellName::new(scope, identifier));
+        let name = Arc::new(CellName::new(scope, identifier));
         self.origin.announce(&News::Recall { name, limit: cell.limit });
         if let Some(errand) = self.table.recall(cell.key, self.now()) {
             self.dispatch(errand);

@@ -23,6 +23,8 @@ mod chores;
 mod detached;
 mod marks;
 
+pub use chores::Place;
+
 /// A shard is walked, and grows, while requests for its cells wait: a thousand cells take a fraction of a millisecond.
 const CELLS_PER_SHARD: usize = 1_000;
 const SHARDS_MIN: usize = 64;

@@ -100,7 +100,8 @@ impl Fleet {
 
     pub(super) fn flush(&self) {
         for node in 0..self.nodes.len() {
-            self.client(node).data("usage.flush", &json!({}));
+            let flushed = self.client(node).post_patiently("usage.flush", &json!({}));
+            assert_eq!(flushed.status(), 200, "{}", flushed.json);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use tollkeeper_core::{Limit, Millis};
 
-use super::LeaseTable;
+use super::{LeaseTable, Shard};
 use crate::CellKey;
 use crate::lease::cell::{LeaseCell, width_of};
 use crate::lease::{CellName, Errand};
@@ -24,39 +24,106 @@ const HISTORY_MS: u64 = 60_000;
 /// Of what others lack a node keeps what it uses itself in so many milliseconds: until its next call is answered.
 const KEPT_MS: u64 = 15;
 
+/// How far somebody who looks through the table has come.
+#[derive(Clone, Debug)]
+pub struct Place {
+    shard: usize,
+    /// Of this shard's cells, those that are yet to be looked at; none: all of them. By key, because a map that grows meanwhile
+    /// has another order.
+    left: Vec<CellKey>,
+}
+
+/// What one look is for, and what it has found.
+struct Look<F> {
+    hears: F,
+    now: Millis,
+    most: usize,
+    errands: Vec<Errand>,
+}
+
+// === impl Place ===
+
+impl Place {
+    /// Before the first cell of a shard.
+    pub fn shard(shard: usize) -> Self {
+        Self { shard, left: Vec::new() }
+    }
+}
+
+// === impl Look ===
+
+impl<F> Look<F> {
+    fn is_done(&self) -> bool {
+        self.errands.len() >= self.most
+    }
+}
+
 // === impl LeaseTable ===
 
 impl<W> LeaseTable<W> {
     /// What time alone makes necessary, in one part of `of` of the table. Forgets what is idle.
     pub fn tick(&self, part: usize, of: usize, now: Millis) -> Vec<Errand> {
-        self.look(part, of, usize::MAX, now).0
+        self.look(Place::shard(part), of, usize::MAX, |_| true, now).0
     }
 
-    /// The same from one shard on, until there are `most` calls to make: with them the shard to go on with.
+    /// The same from one place on, until there are `most` calls to make: with them the place to go on from. Cells whose server
+    /// hears nothing are passed over: it is told when it does, and their calls would be in the way of others.
     pub fn look(
         &self,
-        from: usize,
+        from: Place,
         step: usize,
         most: usize,
+        hears: impl Fn(&CellName) -> bool,
         now: Millis,
-    ) -> (Vec<Errand>, Option<usize>) {
-        let mut errands = Vec::new();
-        let step = step.max(1);
-        for (at, shard) in (from..).step_by(step).zip(self.shards.iter().skip(from).step_by(step)) {
+    ) -> (Vec<Errand>, Option<Place>) {
+        let mut look = Look { hears, now, most, errands: Vec::new() };
+        let Place { shard: mut at, mut left } = from;
+        while let Some(shard) = self.shards.get(at) {
             let mut shard = lock(shard);
-            for cell in shard.values_mut() {
-                if errands.len() >= most {
-                    return (errands, Some(at));
-                }
-                errands.extend(self.chore(cell, now));
+            left = self.look_at(&mut shard, left, &mut look);
+            if !left.is_empty() {
+                return (look.errands, Some(Place { shard: at, left }));
             }
             shard.retain(|_, cell| {
                 let quiet = now.since(cell.spent_at.max(cell.answered));
                 let untouched = quiet > HISTORY_MS || (quiet > IDLE_MS && !cell.is_history(now));
                 !(untouched && now >= cell.again_at && cell.is_idle(now))
             });
+            at += step.max(1);
         }
-        (errands, None)
+        (look.errands, None)
+    }
+
+    /// Looks at the cells of a shard, or at those of them that are left; returns those that are left then.
+    fn look_at(
+        &self,
+        shard: &mut Shard<W>,
+        mut left: Vec<CellKey>,
+        look: &mut Look<impl Fn(&CellName) -> bool>,
+    ) -> Vec<CellKey> {
+        if left.is_empty() {
+            let mut cells = shard.values_mut();
+            while !look.is_done() {
+                let Some(cell) = cells.next() else { return Vec::new() };
+                self.visit(cell, look);
+            }
+            return cells.map(|cell| cell.key).collect();
+        }
+        while !look.is_done() {
+            let Some(key) = left.pop() else { break };
+            if let Some(cell) = shard.get_mut(&key) {
+                self.visit(cell, look);
+            }
+        }
+        left
+    }
+
+    fn visit(&self, cell: &mut LeaseCell<W>, look: &mut Look<impl Fn(&CellName) -> bool>) {
+        if (look.hears)(&cell.name) {
+            look.errands.extend(self.chore(cell, look.now));
+        } else {
+            cell.pass_time(look.now);
+        }
     }
 
     pub(super) fn chore(&self, cell: &mut LeaseCell<W>, now: Millis) -> Option<Errand> {

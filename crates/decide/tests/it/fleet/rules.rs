@@ -1,6 +1,6 @@
 //! Single rules of the protocol, on one node whose origin is a record at hand.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tollkeeper_core::{
@@ -8,7 +8,7 @@ use tollkeeper_core::{
 };
 use tollkeeper_decide::{
     CellKey, CellName, Consistency, Dealt, Errand, LeaseAsk, LeaseTable, Link, NearLease, OnOutage,
-    Scope,
+    Place, Scope,
 };
 
 pub(super) const START: Millis = Millis(1_700_000_000_000);
@@ -29,7 +29,12 @@ pub(super) struct Desk {
 
 impl Desk {
     pub(super) fn new() -> Self {
-        let table = LeaseTable::new(64 * 16, Boot(7));
+        Self::with_room_for(16)
+    }
+
+    /// So many cells in each shard; there are 64.
+    fn with_room_for(cells: usize) -> Self {
+        let table = LeaseTable::new(64 * cells, Boot(7));
         Self { table, records: HashMap::new(), now: START, calls: Vec::new(), missed: 0 }
     }
 
@@ -242,27 +247,92 @@ fn a_cell_that_still_counts_is_kept_for_an_origin_that_forgets() {
     assert_eq!(desk.table.tick(0, 1, START + 10 * SECOND + 50).len(), 1);
 }
 
-#[test]
-fn an_origin_that_forgot_is_told_a_few_cells_at_a_time_and_all_of_them() {
-    const CELLS: u64 = 12;
-    const AT_ONCE: usize = 5;
+/// So many cells of one shard, each with something that an origin which forgot must be told.
+fn forgotten(cells: u64) -> Desk {
     let mut desk = Desk::new();
-    for number in 1..=CELLS {
+    for number in 1..=cells {
         assert!(desk.admits(&ask(number, fixed(3, HOUR))));
     }
     desk.table.assert_all(|_, _| true);
-    let (mut told, mut from) = (0, Some(0));
-    while let Some(shard) = from {
-        let (errands, next) = desk.table.look(shard, 1, AT_ONCE, desk.now);
-        assert!(errands.len() <= AT_ONCE);
-        told += errands.len() as u64;
+    desk
+}
+
+impl Desk {
+    /// Looks through the table once, a few calls at a time, of which those to the cells that `fails` names are not answered.
+    /// Says for which cells calls were made.
+    fn look_through(
+        &mut self,
+        hears: impl Fn(&CellName) -> bool,
+        fails: impl Fn(u64) -> bool,
+    ) -> Vec<u64> {
+        const AT_ONCE: usize = 5;
+        let (mut called, mut from) = (Vec::new(), Some(Place::shard(0)));
+        while let Some(place) = from {
+            let (errands, next) = self.table.look(place, 1, AT_ONCE, &hears, self.now);
+            assert!(errands.len() <= AT_ONCE);
+            from = next;
+            for errand in errands {
+                let cell = errand.key.exact;
+                called.push(cell);
+                if fails(cell) {
+                    let missed = Err(tollkeeper_decide::Missed::Silent);
+                    self.table.absorb(&errand, missed, self.now, self.now);
+                } else {
+                    self.run(errand);
+                }
+            }
+        }
+        called.sort_unstable();
+        called
+    }
+}
+
+#[test]
+fn an_origin_that_forgot_is_told_a_few_cells_at_a_time_and_all_of_them() {
+    let mut desk = forgotten(12);
+    assert_eq!(desk.look_through(|_| true, |_| false), (1..=12).collect::<Vec<_>>());
+    assert!(desk.tick().is_empty(), "nobody is told twice");
+}
+
+#[test]
+fn what_was_not_heard_holds_up_nothing_behind_it_and_is_told_the_next_time() {
+    let mut desk = forgotten(16);
+    let refuses = |cell| cell % 4 != 0;
+    assert_eq!(desk.look_through(|_| true, refuses), (1..=16).collect::<Vec<_>>());
+    let unheard: Vec<u64> = (1..=16).filter(|cell| refuses(*cell)).collect();
+    assert_eq!(desk.look_through(|_| true, |_| false), unheard);
+    assert!(desk.tick().is_empty());
+}
+
+#[test]
+fn cells_that_come_meanwhile_keep_nobody_from_being_told() {
+    let mut desk = Desk::with_room_for(1_000);
+    (1..=100).for_each(|number| assert!(desk.admits(&ask(number, fixed(3, HOUR)))));
+    desk.table.assert_all(|_, _| true);
+    let (mut called, mut from) = (HashSet::new(), Some(Place::shard(0)));
+    let mut newcomers = 1_000..;
+    while let Some(place) = from {
+        let (errands, next) = desk.table.look(place, 1, 5, |_| true, desk.now);
         from = next;
+        called.extend(errands.iter().map(|errand| errand.key.exact));
         for errand in errands {
             desk.run(errand);
         }
+        // Enough of them that the map grows, and has another order.
+        for number in newcomers.by_ref().take(20) {
+            assert!(desk.admits(&ask(number, fixed(3, HOUR))));
+        }
     }
-    assert_eq!(told, CELLS);
-    assert!(desk.tick().is_empty(), "nobody is told twice");
+    assert!((1..=100).all(|number| called.contains(&number)), "{} of 100", called.len());
+}
+
+#[test]
+fn cells_of_a_server_that_hears_nothing_are_passed_over_until_it_does() {
+    let mut desk = forgotten(16);
+    let hears = |name: &CellName| name.identifier.ends_with('3');
+    assert_eq!(desk.look_through(hears, |_| false), [3, 13]);
+    assert_eq!(desk.look_through(hears, |_| false), Vec::<u64>::new());
+    assert_eq!(desk.look_through(|_| true, |_| false).len(), 14);
 }
 
 #[test]

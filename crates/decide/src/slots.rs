@@ -2,9 +2,11 @@
 //! waited for one cache line, or for neighbours of it. Open addressing with linear probing.
 //! It grows by doubling, but never beyond what it was told it will hold.
 
+use smallvec::SmallVec;
+
 use crate::CellKey;
 use crate::cell::Cell;
-use crate::whereabouts::{Post, home};
+use crate::whereabouts::{Post, fetch_once, home};
 
 /// Fewer would only be outgrown at once.
 const SLOTS_MIN: usize = 16;
@@ -100,23 +102,19 @@ impl Slots {
     /// Takes the marks off some cells, from this block on, and shows the cells to `each`.
     /// Returns the block to go on with.
     pub(crate) fn unmark(&mut self, from: usize, mut each: impl FnMut(&Cell)) -> Option<usize> {
-        let mut unmarked = 0;
-        for (block, marks) in self.marks.iter_mut().enumerate().skip(from) {
-            if *marks == 0 {
-                continue;
-            }
-            if unmarked == UNMARKED_AT_ONCE {
-                return Some(block);
-            }
-            unmarked += 1;
-            let mut left = std::mem::take(marks);
-            while left != 0 {
-                let slot = block * BLOCK + left.trailing_zeros() as usize;
-                self.cells[slot].iter().for_each(&mut each);
-                left &= left - 1;
-            }
-        }
-        None
+        let mut marked =
+            self.marks.iter_mut().enumerate().skip(from).filter(|(_, marks)| **marks != 0);
+        let some: SmallVec<[(usize, u64); UNMARKED_AT_ONCE]> = marked
+            .by_ref()
+            .take(UNMARKED_AT_ONCE)
+            .map(|(block, marks)| (block, std::mem::take(marks)))
+            .collect();
+        let next = marked.next().map(|(block, _)| block);
+        let slots = || some.iter().flat_map(|(block, marks)| slots_of(*block, *marks));
+        // All at once, so that they are waited for once and not one after the other.
+        slots().for_each(|slot| fetch_once(&self.cells[slot]));
+        slots().for_each(|slot| self.cells[slot].iter().for_each(&mut each));
+        next
     }
 
     /// Below a quarter full it shrinks to twice what it holds: room to grow, no flapping.
@@ -208,6 +206,15 @@ impl Slots {
             }
         }
     }
+}
+
+/// The marked slots of a block.
+fn slots_of(block: usize, mut marks: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let slot = (marks != 0).then(|| block * BLOCK + marks.trailing_zeros() as usize)?;
+        marks &= marks - 1;
+        Some(slot)
+    })
 }
 
 /// Four fifths, and always an empty one.

@@ -7,6 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::CellKey;
 use crate::cell::Cell;
 
+/// Behind the place that a key asks for. Where four of five slots are full 62 % of the cells are where they belong, and 84 %
+/// within two of it.
+const NEIGHBOURS: usize = 2;
+
 /// Only a hint: it may be of slots that were given back meanwhile. Those of all shards stand side by side, apart from all that is
 /// written while cells come and go: few lines, which every request reads and which stay near.
 #[derive(Debug, Default)]
@@ -56,6 +60,7 @@ impl Whereabouts {
     pub(crate) fn fetch(&self, key: CellKey) {
         let [cell, mark] = self.lines(key);
         fetch_to_write(cell);
+        (1..=NEIGHBOURS).for_each(|next| fetch_to_read(cell + next * size_of::<Option<Cell>>()));
         fetch_to_read(mark);
     }
 
@@ -77,6 +82,13 @@ impl Whereabouts {
 #[inline]
 pub fn fetch_ahead<T: ?Sized>(it: &T) {
     fetch_to_read(std::ptr::from_ref(it).cast::<u8>().addr());
+}
+
+/// The same for what is looked at once and not again: it is kept as briefly as the processor can, for whoever changes it next has
+/// to ask for it back as long as it is.
+#[inline]
+pub(crate) fn fetch_once<T>(it: &T) {
+    fetch_to_read_once(std::ptr::from_ref(it).cast::<u8>().addr());
 }
 
 /// A share of the table like the key's share of all keys: any number of slots will do.
@@ -108,12 +120,25 @@ fn fetch_to_read(address: usize) {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(address)) };
 }
 
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[allow(unsafe_code, reason = "the standard library has no safe word for it yet")]
+#[inline]
+fn fetch_to_read_once(address: usize) {
+    use std::arch::x86_64::{_MM_HINT_NTA, _mm_prefetch};
+
+    // SAFETY: as above.
+    unsafe { _mm_prefetch::<_MM_HINT_NTA>(std::ptr::without_provenance(address)) };
+}
+
 /// Elsewhere the cell is fetched when it is looked at.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 fn fetch_to_write(_: usize) {}
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 fn fetch_to_read(_: usize) {}
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+fn fetch_to_read_once(_: usize) {}
 
 #[cfg(test)]
 mod tests {
@@ -132,5 +157,6 @@ mod tests {
         Whereabouts::default().fetch_early(CellKey { subject: 0, exact: u64::MAX });
         fetch_to_write(usize::MAX);
         fetch_to_read(usize::MAX);
+        fetch_to_read_once(usize::MAX);
     }
 }

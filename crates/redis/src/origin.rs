@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use tollkeeper_core::{Boot, Millis, Take, Taken};
 use tollkeeper_decide::{Asking, CellName, History, Missed, News, Origin, Scope};
 
+use crate::address::Address;
 use crate::client::Redis;
 use crate::clock::now;
 use crate::epoch::{self, Epoch};
@@ -83,6 +84,9 @@ struct Places {
     of_tag: Vec<u8>,
     /// One tag of each server, and whether it is connected.
     servers: Vec<(Option<u16>, bool)>,
+    addresses: Vec<Option<Address>>,
+    /// Counts lists of addresses.
+    numbering: u64,
 }
 
 // === impl RedisOrigin ===
@@ -191,14 +195,19 @@ impl Inner {
     /// Which tags are where, and who is connected.
     fn look(&self) {
         let views = self.redis.servers();
-        let mut places = Places { of_tag: vec![0; usize::from(TAGS)], servers: Vec::new() };
+        let addresses = views.iter().map(|view| view.address.clone()).collect();
+        let mut places =
+            Places { of_tag: vec![0; usize::from(TAGS)], addresses, ..Places::default() };
         for (place, view) in views.iter().enumerate() {
             for tag in view.tags.iter() {
                 places.of_tag[usize::from(tag)] = u8::try_from(place).unwrap_or(u8::MAX);
             }
             places.servers.push((view.tags.iter().next(), view.connected));
         }
-        *self.places.write().unwrap_or_else(PoisonError::into_inner) = places;
+        let mut known = self.places.write().unwrap_or_else(PoisonError::into_inner);
+        let other = u64::from(known.addresses != places.addresses);
+        places.numbering = known.numbering + other;
+        *known = places;
     }
 
     fn with_places<T>(&self, then: impl FnOnce(&Places) -> T) -> T {
@@ -350,6 +359,10 @@ impl Origin for RedisOrigin {
 
     fn servers(&self) -> usize {
         self.0.with_places(|places| places.servers.len())
+    }
+
+    fn numbering(&self) -> u64 {
+        self.0.with_places(|places| places.numbering)
     }
 
     fn is_connected(&self, server: usize) -> bool {

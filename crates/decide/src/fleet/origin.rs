@@ -46,6 +46,11 @@ pub trait Origin: Send + Sync + 'static {
     /// How many servers there are.
     fn servers(&self) -> usize;
 
+    /// Counts up whenever the number of a server may mean another one than before.
+    fn numbering(&self) -> u64 {
+        0
+    }
+
     /// Is there a connection to it?
     fn is_connected(&self, server: usize) -> bool;
 

@@ -99,9 +99,13 @@ impl Fleet {
     async fn look_after_links(self: &Arc<Self>) {
         let mut ticks = interval(LINKS);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut taught = vec![Taught::default(); self.origin.servers()];
+        let (mut taught, mut numbering) = (Vec::new(), 0);
         loop {
             ticks.tick().await;
+            // What was told to one server is not known to another.
+            if std::mem::replace(&mut numbering, self.origin.numbering()) != numbering {
+                taught.clear();
+            }
             taught.resize(self.origin.servers(), Taught::default());
             // Side by side: one that hangs must not keep us from hearing of another.
             let each = taught.iter_mut().enumerate();

@@ -3,8 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::time::timeout;
-use tollkeeper_redis::{At, CallError, HOME, Redis, Refusal, Trouble, cmd};
+use tollkeeper_core::Boot;
+use tollkeeper_decide::Origin;
+use tollkeeper_redis::{At, CallError, HOME, Redis, RedisOrigin, Refusal, Trouble, cmd};
 use tollkeeper_testkit::{RedisCluster, RedisServer};
 
 use crate::{PATIENT, connected, count, options, start, start_with, until};
@@ -89,6 +92,9 @@ async fn a_slot_moves_under_calls_and_every_call_counts_once() {
 async fn a_killed_primary_is_replaced_and_a_cluster_that_is_down_says_so() {
     let mut cluster = RedisCluster::start().unwrap();
     let redis = connected(&cluster.url()).await;
+    let origin = RedisOrigin::start(&cluster.url().parse().unwrap(), Boot(1), &Handle::current());
+    until("all servers are known", async || origin.servers() == 3).await;
+    let numbering = origin.numbering();
     assert_eq!(count(&redis, TAG, PATIENT).await, Ok(1));
     cluster.kill(OWNER);
     let mut errors = Vec::new();
@@ -106,6 +112,7 @@ async fn a_killed_primary_is_replaced_and_a_cluster_that_is_down_says_so() {
     assert!(count(&redis, TAG, PATIENT).await.is_ok());
     let new = redis.servers().into_iter().find(|view| view.tags.contains(At::Tag(TAG))).unwrap();
     assert_eq!(new.address.unwrap().port, cluster.nodes[OWNER + 3].port());
+    until("servers are numbered anew", async || origin.numbering() > numbering).await;
     // Now nobody is left for these slots.
     cluster.kill(OWNER + 3);
     until("the cluster is down", async || {

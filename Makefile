@@ -4,6 +4,10 @@
 TEST_NEEDS  := node:nodejs npm python3:python3-venv redis-server caddy
 BENCH_NEEDS := wrk valgrind taskset:util-linux redis-server
 
+# Tests in which something is killed, cut off, wiped or set wrong, and how often `make chaos` runs them.
+FAULTS := fleet:: durability:: keys::kill keys::fleet keys::lost_leases keys::outage recovery:: usage::fleet usage::kill usage::restart
+ROUNDS ?= 3
+
 # nextest runs test binaries side by side; without it cargo's own runner does.
 ifneq ($(shell cargo nextest --version 2>/dev/null),)
     RUN_TESTS := cargo nextest run --workspace
@@ -12,7 +16,7 @@ else
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint fmt tidy bench bench-exact bench-gate soak clean
+.PHONY: help run build test lint fmt tidy bench bench-exact bench-gate soak chaos clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -58,6 +62,14 @@ soak: ## what takes longer than a test may: ten thousand fleets from seeds, minu
 	@FLEET_SEEDS=10000 cargo test --package tollkeeper-decide --test it fleet
 	@cargo test --package tollkeeper --test it system:: -- --ignored
 	@cargo test --package tollkeeper --test it usage:: -- --ignored --nocapture --test-threads 1
+
+chaos: ## kills, cuts, wipes, failovers and jumping clocks on real processes, many more than a test has time for; ROUNDS=3
+	@scripts/need $(TEST_NEEDS)
+	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || scripts/need postgres:postgresql
+	@for round in $$(seq $(ROUNDS)); do \
+	    scripts/timed "round $$round of $(ROUNDS)" \
+	        env FLEET_KILLS=40 FLEET_WIPES=25 cargo test --package tollkeeper --test it -- $(FAULTS) || exit 1; \
+	done
 
 bench-gate: ## fail when the hot path takes 5 % more instructions than recorded
 	@scripts/need $(BENCH_NEEDS)

@@ -59,8 +59,7 @@ impl Whereabouts {
     #[inline]
     pub(crate) fn fetch(&self, key: CellKey) {
         let [cell, mark] = self.lines(key);
-        fetch_to_write(cell);
-        (1..=NEIGHBOURS).for_each(|next| fetch_to_read(cell + next * size_of::<Option<Cell>>()));
+        (0..=NEIGHBOURS).for_each(|next| fetch_to_write(cell + next * size_of::<Option<Cell>>()));
         fetch_to_read(mark);
     }
 

@@ -22,6 +22,9 @@ for i = 1, #all, 2 do
     local moment = tonumber(string.sub(name, 2))
     if not newest or moment > newest then newest = moment end
     gone[#gone + 1] = name
+  elseif #name < 11 and (name == 'i' or string.sub(name, 1, 1) == 'x') then
+    -- The index of a log goes with it.
+    gone[#gone + 1] = name
   end
 end
 local outstanding = has['o'] or '0'

@@ -17,7 +17,9 @@
 --
 -- Record (a hash): w window, g counted, p counted in the previous window, o outstanding, r last recall;
 -- m f a t a bucket's missing tokens, fraction, moment and rate, s the moment before which none of its boots was silent
--- for too long; l<moment> units of a log, in microseconds; <boot> what a boot did: seq, plain, took, window, moment (of the last
+-- for too long; l<moment> units of a log, in microseconds, and of one with many moments i, the index: all units, first and last
+-- slice, boots, and x<slice> the moments of a slice, 7 bytes each: 64 slices make a width, and the name has the number's rest by
+-- 4,096; <boot> what a boot did: seq, plain, took, window, moment (of the last
 -- call, or of a log's last loan), granted, used, returned, lent, later (of a log: spent for those behind the first), debt, and of
 -- the window before plain, granted, returned (cut after the fifth where nothing was ever lent or spent for those behind, after
 -- the eleventh where there is nothing of the window before; of a log, the first of those three is what of the last loan still
@@ -28,6 +30,9 @@
 local ALPHA, LEARN_MS, QUIET_MS, EPOCH_MS = 2, 1000, 500, 604800000
 local AHEAD_MS, OLD_MOMENTS = 60000, 100000000000000
 local SILENT_MS, RECALL_MS, LOG_STEPS, WIDTH_MAX = 10060, 50, 1000, 316224000000
+-- From so many moments on a log has an index, so that a call reads some of them and not all. Below it they lie together in one
+-- piece of memory, and are read as fast. One that spans more slices than this was written by clocks that jumped: it is made anew.
+local INDEX_MIN, SPAN_MAX = 64, 256
 local call, record, kind, boot, print = redis.call, KEYS[1], ARGV[1], ARGV[2], ARGV[8]
 local call_win, need, quota, width = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 
@@ -90,25 +95,36 @@ if #boot == 8 then boot = boot_text(boot) end
 local raw, log, boots
 local old_names = {}
 local w, mine, g, p, o, r, m, f, a, t, s
+-- Of a log: units by moment as far as they are known, all units, and of one with an index its first and last slice.
+local live, indexed, first_slice, last_slice
+local slices, stale = {}, {}
 if kind == 'sl' then
+  local fields
   repeat
-    raw = redis.pcall('HGETALL', record)
-  until not (raw.err and unfold(record, kind, width))
-  log, boots = {}, 0
-  for i = 1, #raw, 2 do
-    local name, value = raw[i], raw[i + 1]
-    if #name > 11 then
-      local moment = tonumber(string.sub(name, 2))
-      -- As it was written before logs counted microseconds.
-      if moment < OLD_MOMENTS then
-        moment, old_names[#old_names + 1] = moment * 1000, name
-      end
-      log[moment] = (log[moment] or 0) + tonumber(value)
-    elseif name == boot then mine, boots = value, boots + 1
-    elseif #name == 11 then boots = boots + 1
-    elseif name == 'w' then w = value
-    elseif name == 'o' then o = value
-    elseif name == 'r' then r = value end
+    fields = redis.pcall('HMGET', record, 'w', boot, 'o', 'r', 'i')
+  until not (fields.err and unfold(record, kind, width))
+  log, w, mine, o, r, indexed = {}, unpack(fields)
+  if indexed then
+    live, first_slice, last_slice, boots = string.match(indexed, '^(%d+),(%d+),(%d+),(%d+)$')
+    live, first_slice, last_slice, boots = tonumber(live), tonumber(first_slice), tonumber(last_slice), tonumber(boots)
+    indexed = last_slice - first_slice <= SPAN_MAX
+  end
+  if not indexed then
+    raw = w and call('HGETALL', record) or {}
+    live, boots = 0, 0
+    for i = 1, #raw, 2 do
+      local name, value = raw[i], raw[i + 1]
+      if #name > 11 then
+        local moment = tonumber(string.sub(name, 2))
+        -- As it was written before logs counted microseconds.
+        if moment < OLD_MOMENTS then
+          moment, old_names[#old_names + 1] = moment * 1000, name
+        end
+        log[moment] = (log[moment] or 0) + tonumber(value)
+        live = live + tonumber(value)
+      elseif #name == 11 then boots = boots + 1
+      elseif string.sub(name, 1, 1) == 'x' or name == 'i' then stale[name] = true end
+    end
   end
 else
   local fields
@@ -188,7 +204,7 @@ local writes, deletes = {}, {}
 local function write(name, value) writes[#writes + 1] = name; writes[#writes + 1] = value end
 
 -- Time goes on.
-local missing, fraction, at, silent, live, log_changed
+local missing, fraction, at, silent, log_changed
 if kind == 'fw' then
   win, my_win = start, start
 elseif kind == 'sw' then
@@ -232,16 +248,69 @@ elseif kind == 'tb' then
   -- What is lent is not in the bucket: it never holds more than the rest.
   if missing < outstanding then missing, fraction = outstanding, 0 end
 else
-  live, log_changed = 0, {}
+  log_changed = {}
   for _, name in ipairs(old_names) do
     deletes[#deletes + 1] = name
     log_changed[tonumber(string.sub(name, 2)) * 1000] = true
   end
-  for moment, units in pairs(log) do
-    if moment + width * 1000 > now_us then
-      live = live + units
-    else
-      log[moment], log_changed[moment] = nil, true
+end
+
+-- Units of a log under a moment.
+local function log_at(moment)
+  if not log[moment] then
+    log[moment] = indexed and tonumber(call('HGET', record, string.format('l%.0f', moment)) or 0) or 0
+  end
+  return log[moment]
+end
+
+local function slice_of(moment) return math.floor(moment * 64 / (width * 1000)) end
+local function slice_name(slice) return 'x' .. string.format('%.0f', slice % 4096) end
+
+-- The moments of a slice, in no order.
+local function slice_at(slice)
+  if not slices[slice] then
+    local moments, text = {}, call('HGET', record, slice_name(slice)) or ''
+    for i = 1, #text, 7 do moments[#moments + 1] = struct.unpack('>I7', text, i) end
+    slices[slice] = moments
+  end
+  return slices[slice]
+end
+
+local changed_slices = {}
+local function set_log(moment, units)
+  local before = log_at(moment)
+  live = live + units - before
+  log[moment], log_changed[moment] = units, true
+  if not indexed or (before > 0) == (units > 0) then return end
+  local slice = slice_of(moment)
+  local moments = slice_at(slice)
+  changed_slices[slice] = true
+  if units > 0 then
+    moments[#moments + 1] = moment
+    -- The first of all begins anew.
+    if live == units then first_slice, last_slice = slice, slice end
+    first_slice, last_slice = min(first_slice, slice), max(last_slice, slice)
+  else
+    for i = #moments, 1, -1 do
+      if moments[i] == moment then table.remove(moments, i) end
+    end
+  end
+end
+
+-- A log forgets. Of one with an index only what may be forgotten is looked at.
+if kind == 'sl' then
+  local ended = now_us - width * 1000
+  while indexed and first_slice <= last_slice and first_slice <= slice_of(ended) do
+    local moments = slice_at(first_slice)
+    for i = #moments, 1, -1 do
+      if moments[i] <= ended then set_log(moments[i], 0) end
+    end
+    if #moments > 0 then break end
+    first_slice = first_slice + 1
+  end
+  for moment, units in pairs(indexed and {} or log) do
+    if moment <= ended then
+      live, log[moment], log_changed[moment] = live - units, 0, true
     end
   end
 end
@@ -263,20 +332,15 @@ local function add(units, plain, at_us)
   elseif kind == 'sl' then
     -- A lease is spent when nobody here can see it: at the latest when it lapses.
     local moment = log_moment(plain and at_us or at_us + div(width, 50) * 1000)
-    log[moment] = (log[moment] or 0) + units
-    live = live + units
-    log_changed[moment] = true
+    set_log(moment, log_at(moment) + units)
     return moment
   end
 end
 
 -- No more than stands there; says how much that was.
 local function take_from_log(moment, units)
-  local gone = min(units, log[moment] or 0)
-  if gone > 0 then
-    log[moment] = log[moment] > gone and log[moment] - gone or nil
-    live, log_changed[moment] = live - gone, true
-  end
+  local gone = min(units, log_at(moment))
+  if gone > 0 then set_log(moment, log_at(moment) - gone) end
   return gone
 end
 
@@ -290,10 +354,7 @@ local function settle(open, held, returned)
   local by_now = log_moment(now_us)
   if by_now < my_at then
     local spent = take_from_log(my_at, settled - back)
-    if spent > 0 then
-      log[by_now] = (log[by_now] or 0) + spent
-      live, log_changed[by_now] = live + spent, true
-    end
+    if spent > 0 then set_log(by_now, log_at(by_now) + spent) end
   end
   return open - settled
 end
@@ -445,6 +506,7 @@ if not made and (boots or call('HLEN', record)) >= most then
     for i = 1, #others + 1 - most do
       deletes[#deletes + 1] = others[i][1]
       outstanding = max(0, outstanding - others[i][2])
+      if boots then boots = boots - 1 end
     end
   end
 end
@@ -462,12 +524,53 @@ if kind == 'tb' then
   life = min(math.ceil(capacity / max(1, quota) * width), WIDTH_MAX) * 2 + SILENT_MS
 elseif kind == 'sl' then
   local first
-  for moment in pairs(log) do if not first or moment < first then first = moment end end
+  if indexed then
+    while live > 0 and first_slice < last_slice and #slice_at(first_slice) == 0 do first_slice = first_slice + 1 end
+    for _, moment in ipairs(slice_at(first_slice)) do
+      if not first or moment < first then first = moment end
+    end
+  else
+    local many = 0
+    for moment, units in pairs(log) do
+      if units > 0 then
+        many = many + 1
+        if not first or moment < first then first = moment end
+      end
+    end
+    if many >= INDEX_MIN then
+      first_slice, last_slice, indexed = math.huge, 0, true
+      for moment, units in pairs(log) do
+        if units > 0 then
+          local slice = slice_of(moment)
+          slices[slice] = slices[slice] or {}
+          slices[slice][#slices[slice] + 1], changed_slices[slice] = moment, true
+          first_slice, last_slice = min(first_slice, slice), max(last_slice, slice)
+        end
+      end
+      -- Clocks that jumped: not yet.
+      if last_slice - first_slice > SPAN_MAX then indexed, changed_slices = false, {} end
+    end
+  end
   for moment in pairs(log_changed) do
     local name = string.format('l%.0f', moment)
-    if log[moment] then write(name, log[moment]) else deletes[#deletes + 1] = name end
+    if log[moment] > 0 then write(name, log[moment]) else deletes[#deletes + 1] = name end
   end
-  x, y, z = live, first or 0, first and log[first] or 0
+  if indexed then
+    write('i', string.format('%.0f,%.0f,%.0f,%.0f', live, first_slice, last_slice, boots + (mine and 0 or 1)))
+    stale['i'] = nil
+    for slice in pairs(changed_slices) do
+      local name, moments = slice_name(slice), slices[slice]
+      stale[name] = nil
+      if #moments > 0 then
+        for i, moment in ipairs(moments) do moments[i] = struct.pack('>I7', moment) end
+        write(name, table.concat(moments))
+      else
+        deletes[#deletes + 1] = name
+      end
+    end
+  end
+  for name in pairs(stale) do deletes[#deletes + 1] = name end
+  x, y, z = live, first or 0, first and log_at(first) or 0
   life = 2 * width
 else
   write('g', counted)

@@ -102,7 +102,7 @@ impl FakeTime {
 }
 
 /// A text that holds the part more than once, or not at all, is not the one that was meant.
-fn replaced(text: &str, part: &str, by: &str) -> String {
+pub(super) fn replaced(text: &str, part: &str, by: &str) -> String {
     assert_eq!(text.matches(part).count(), 1, "`{part}` is there exactly once");
     text.replace(part, by)
 }

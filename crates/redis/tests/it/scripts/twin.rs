@@ -1,6 +1,6 @@
 //! `take.lua` and `reset.lua` against `Record`: over all algorithms, whatever happens, both answer the same.
 
-use super::fake_time::{FakeTime, number};
+use super::fake_time::{FakeTime, number, replaced};
 use super::world::{Expected, Kind, Scripts, World, heard};
 use super::{RESET, TAKE};
 
@@ -31,9 +31,22 @@ fn logs_are_taken_from_in_redis_as_in_the_pure_record() {
     hold_against_each_other(Kind::Log);
 }
 
+#[test]
+fn logs_that_have_an_index_from_the_first_moments_on_are_taken_from_alike() {
+    const INDEX: &str = "local INDEX_MIN, SPAN_MAX = 64, 256";
+    for least in ["1, 256", "3, 256", "6, 20"] {
+        let take = replaced(TAKE, INDEX, &format!("local INDEX_MIN, SPAN_MAX = {least}"));
+        hold_script_against_record(&take, Kind::Log);
+    }
+}
+
 fn hold_against_each_other(kind: Kind) {
+    hold_script_against_record(TAKE, kind);
+}
+
+fn hold_script_against_record(take: &str, kind: Kind) {
     let mut redis = FakeTime::start();
-    let scripts = Scripts { take: redis.load_expiring(TAKE), reset: redis.load_ending(RESET) };
+    let scripts = Scripts { take: redis.load_expiring(take), reset: redis.load_ending(RESET) };
     let mut seen = Seen::default();
     for seed in seeds() {
         let mut world = World::new(&scripts, kind, seed);

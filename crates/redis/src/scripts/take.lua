@@ -107,7 +107,8 @@ if kind == 'sl' then
   if indexed then
     live, first_slice, last_slice, boots = string.match(indexed, '^(%d+),(%d+),(%d+),(%d+)$')
     live, first_slice, last_slice, boots = tonumber(live), tonumber(first_slice), tonumber(last_slice), tonumber(boots)
-    indexed = last_slice - first_slice <= SPAN_MAX
+    -- One that cannot be read is made anew as well.
+    indexed = boots and last_slice - first_slice <= SPAN_MAX
   end
   if not indexed then
     raw = w and call('HGETALL', record) or {}

@@ -20,6 +20,11 @@ impl Stopwatch {
     pub(crate) fn elapsed(self) -> Duration {
         self.0.elapsed()
     }
+
+    /// The moment of its making.
+    pub(crate) fn begun(self) -> Instant {
+        self.0
+    }
 }
 
 /// Between two looks at something that takes its time.

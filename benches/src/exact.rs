@@ -8,6 +8,7 @@
 )]
 
 mod case;
+mod clients;
 mod closed_loop;
 mod cold;
 mod counter;
@@ -35,8 +36,8 @@ pub(crate) use parts::{Part, parts, run_parts};
 pub(crate) enum Extent {
     /// A few minutes: five nodes, the cases that the figures name.
     Sample,
-    /// Nodes × limits × loads for every algorithm, in half an hour.
-    Grid,
+    /// Nodes × limits × loads for every algorithm, in half an hour; or for so many nodes alone.
+    Grid(Option<usize>),
     /// Nodes that are killed and replies that are lost, in some minutes.
     Trouble,
 }
@@ -49,7 +50,8 @@ pub(crate) fn run(extent: Extent, tollkeeper: Option<PathBuf>) -> Result<(), Fai
     };
     match extent {
         Extent::Sample => sample::run(&program),
-        Extent::Grid => grid::run(&program),
+        Extent::Grid(None) => grid::run(&program, &[1, 3, 5, 9]),
+        Extent::Grid(Some(nodes)) => grid::run(&program, &[nodes]),
         Extent::Trouble => grid::run_troubled(&program),
     }
 }

@@ -32,8 +32,8 @@ pub(super) struct Case {
     pub(super) lasts_ms: u64,
     pub(super) manner: Manner,
     pub(super) cost: Cost,
-    /// The moment of each window at which a burst comes, in thousandths of the window: several at once would measure how
-    /// long two cores take for them.
+    /// The moment of each window at which a burst comes, or of the first at which a steady pace begins, in thousandths of the
+    /// window: several at once would measure how long two cores take for them.
     pub(super) moment: u64,
 }
 
@@ -110,11 +110,12 @@ impl Case {
 
     /// When the request of this number is due, in microseconds since the beginning.
     pub(super) fn due_us(&self, number: u64) -> u64 {
+        let begins = self.moment * self.window_ms;
         match self.manner {
-            Manner::Steady => number * 1_000_000 / self.rate(),
+            Manner::Steady => begins + number * 1_000_000 / self.rate(),
             Manner::Burst => {
                 let in_window = (self.rate() * self.window_ms / 1_000).max(1);
-                number / in_window * self.window_ms * 1_000 + self.moment * self.window_ms
+                begins + number / in_window * self.window_ms * 1_000
             }
         }
     }

@@ -6,11 +6,11 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use serde_json::{Value, json};
 use tempfile::TempDir;
-use tollkeeper_testkit::{Connection, Fault, FaultProxy, ROOT_KEY, RedisServer, Tollkeeper};
+use tollkeeper_testkit::{Connection, Fault, FaultProxy, RedisServer, Tollkeeper};
 
 use super::case::Case;
+use super::clients::{self, Client};
 use super::judge::{Calls, Figures, Seen};
 use crate::failure::Failure;
 
@@ -118,7 +118,7 @@ impl Fleet {
         let (calls, waits) = (self.calls(), self.waits()?);
         let watch = now();
         let begun = Begun::soon();
-        let seen = self.drive(case, identifier, begun)?;
+        let seen = self.drive(&[(case, identifier.to_owned())], begun)?.concat();
         let idle = idle as f64 * watch.elapsed().as_secs_f64();
         let asked = seen.len().max(1) as f64;
         let calls = Calls {
@@ -139,20 +139,19 @@ impl Fleet {
             self.proxy.set(LOST);
         }
         let begun = Begun::soon();
-        let figures = thread::scope(|scope| {
+        let seen = thread::scope(|scope| {
             let kills = (trouble == Trouble::Kills).then(|| scope.spawn(|| self.kills(&over)));
-            let one = |case: &Case| {
-                let seen = self.drive(case, &unique(case), begun)?;
-                Figures::judge(case, &seen, begun.wall_ms, None)
-            };
-            let all: Vec<_> = cases.iter().map(|case| scope.spawn(move || one(case))).collect();
-            let figures: Result<Vec<_>, Failure> = all.into_iter().map(joined).collect();
+            let asked: Vec<_> = cases.iter().map(|case| (case, unique(case))).collect();
+            let seen = self.drive(&asked, begun);
             over.store(true, Ordering::Relaxed);
             kills.map_or(Ok(()), joined)?;
-            figures
+            seen
         });
         self.proxy.set(Fault::Pass);
-        figures
+        let judge = |(case, seen): (&Case, Vec<Seen>)| {
+            Figures::judge(case, &seen, begun.wall_ms, None)
+        };
+        cases.iter().zip(seen?).map(judge).collect()
     }
 
     fn kills(&self, over: &AtomicBool) -> Result<(), Failure> {
@@ -171,79 +170,18 @@ impl Fleet {
         Ok(())
     }
 
-    fn drive(&self, case: &Case, identifier: &str, begun: Begun) -> Result<Vec<Seen>, Failure> {
-        let threads = match case.rate() {
-            // As many connections as it takes to keep the pace.
-            500.. => (self.nodes.len() * 2).max(4),
-            _ => self.nodes.len().max(2),
-        } as u64;
-        thread::scope(|scope| {
-            let client = |thread: u64| {
-                scope.spawn(move || self.client(case, identifier, (thread, threads), begun))
-            };
-            let all: Vec<_> = (0..threads).map(client).collect();
-            let each: Result<Vec<_>, Failure> = all.into_iter().map(joined).collect();
-            Ok(each?.into_iter().flatten().collect())
-        })
-    }
-
-    fn client(
-        &self,
-        case: &Case,
-        identifier: &str,
-        (thread, threads): (u64, u64),
-        begun: Begun,
-    ) -> Result<Vec<Seen>, Failure> {
-        let node = thread as usize;
-        let authorization = format!("Bearer {ROOT_KEY}");
-        let headers =
-            [("authorization", authorization.as_str()), ("content-type", "application/json")];
-        let mut connection = Connection::open(&self.url(node)).ok();
-        if let Some(open) = &mut connection {
-            open.exchange("GET", "/livez", &[], b"").map_err(Failure::io("a node"))?;
-        }
-        pause(begun.at.saturating_duration_since(now()));
-        let mut seen = Vec::new();
-        for number in (thread..).step_by(threads as usize) {
-            let due = Duration::from_micros(case.due_us(number));
-            if due.as_millis() as u64 > case.lasts_ms {
-                break;
-            }
-            let ahead = due.saturating_sub(begun.at.elapsed());
-            if !ahead.is_zero() {
-                pause(ahead);
-            }
-            let cost = case.cost.of(number, case.limit);
-            let body = json!({
-                "namespace": "exact", "identifier": identifier, "limit": case.limit, "cost": cost,
-                "duration": case.window_ms, "algorithm": case.algorithm,
-            });
-            let body = body.to_string();
-            let sent_us = begun.at.elapsed().as_micros() as u64;
-            if connection.is_none() {
-                connection = Connection::open(&self.url(node)).ok();
-            }
-            let answer = connection.as_mut().map(|open| {
-                open.exchange("POST", "/v2/ratelimit.limit", &headers, body.as_bytes())
-            });
-            // A node that was killed said nothing: whatever it did, nobody was let in.
-            let Some(Ok(answer)) = answer else {
-                connection = None;
-                pause(Duration::from_millis(5));
-                continue;
-            };
-            let heard_us = begun.at.elapsed().as_micros() as u64;
-            let answer: Value = serde_json::from_slice(&answer.body)
-                .map_err(|error| Failure::Invalid(format!("{error}: {}", answer.text())))?;
-            let data = &answer["data"];
-            let (Some(admitted), Some(reset)) = (data["success"].as_bool(), data["reset"].as_u64())
-            else {
-                return Err(Failure::Invalid(format!("an answer without a verdict: {answer}")));
-            };
-            let degraded = data["degraded"].as_bool().unwrap_or(false);
-            seen.push(Seen { sent_us, heard_us, cost, admitted, degraded, reset });
-        }
-        Ok(seen)
+    /// Each case on an identifier of its own; what was seen of each.
+    fn drive(&self, asked: &[(&Case, String)], begun: Begun) -> Result<Vec<Vec<Seen>>, Failure> {
+        let clients: Vec<Vec<Client<'_>>> = asked
+            .iter()
+            .map(|(case, identifier)| Client::of_case(case, identifier, self.nodes.len()))
+            .collect();
+        let each: Vec<usize> = clients.iter().map(Vec::len).collect();
+        let clients: Vec<Client<'_>> = clients.into_iter().flatten().collect();
+        // One that is being started again is nowhere, and nobody waits for it.
+        let whereabouts = |node: usize| Some(self.nodes[node].try_lock().ok()?.server.url().into());
+        let mut seen = clients::run(&clients, begun.at, &whereabouts)?.into_iter();
+        Ok(each.into_iter().map(|of_case| seen.by_ref().take(of_case).flatten().collect()).collect())
     }
 
     pub(super) fn calls(&self) -> u64 {

@@ -14,10 +14,10 @@ const RATE_MAX: u64 = 8_000;
 
 const LOADS: [u64; 5] = [90, 100, 150, 200, 2_000];
 
-pub(super) fn run(program: &Path) -> Result<(), Failure> {
+pub(super) fn run(program: &Path, fleets: &[usize]) -> Result<(), Failure> {
     let bystanders = Bystanders::watch()?;
     let mut tally = Tally::new("Exactness of a fleet on real processes", "exact grid");
-    for nodes in [1, 3, 5, 9] {
+    for &nodes in fleets {
         let fleet = Fleet::start(program, nodes)?;
         for batch in batches(undisturbed(nodes)) {
             add(&mut tally, &fleet, batch, Trouble::None)?;
@@ -78,10 +78,10 @@ fn batches(cases: Vec<Case>) -> Vec<Vec<Case>> {
         }
     }
     for batch in &mut batches {
-        let bursts = batch.len() as u64;
+        let cases = batch.len() as u64;
         for (number, case) in (0..).zip(batch.iter_mut()) {
             // The end of a window is left alone.
-            case.moment = 900 * number / bursts;
+            case.moment = 900 * number / cases;
         }
     }
     batches

@@ -148,9 +148,8 @@ impl Fleet {
             seen
         });
         self.proxy.set(Fault::Pass);
-        let judge = |(case, seen): (&Case, Vec<Seen>)| {
-            Figures::judge(case, &seen, begun.wall_ms, None)
-        };
+        let judge =
+            |(case, seen): (&Case, Vec<Seen>)| Figures::judge(case, &seen, begun.wall_ms, None);
         cases.iter().zip(seen?).map(judge).collect()
     }
 
@@ -181,7 +180,10 @@ impl Fleet {
         // One that is being started again is nowhere, and nobody waits for it.
         let whereabouts = |node: usize| Some(self.nodes[node].try_lock().ok()?.server.url().into());
         let mut seen = clients::run(&clients, begun.at, &whereabouts)?.into_iter();
-        Ok(each.into_iter().map(|of_case| seen.by_ref().take(of_case).flatten().collect()).collect())
+        Ok(each
+            .into_iter()
+            .map(|of_case| seen.by_ref().take(of_case).flatten().collect())
+            .collect())
     }
 
     pub(super) fn calls(&self) -> u64 {

@@ -1,6 +1,7 @@
 //! How a client command finds its server and its root key. The key comes from the environment or from stdin,
 //! never from the arguments, which every user of the machine can read.
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, Read};
 
 use clap::Args;
@@ -11,6 +12,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 
 const URL_ENV: &str = "TOLLKEEPER_URL";
+const CONFIG_ENV: &str = "TOLLKEEPER_CONFIG";
 const URL_DEFAULT: &str = "http://127.0.0.1:7700";
 const URL_HELP: &str = "Where the server is [env: TOLLKEEPER_URL] [default: http://127.0.0.1:7700]";
 const ROOT_KEY_ENV: &str = "TOLLKEEPER_ROOT_KEY";
@@ -49,8 +51,11 @@ impl Connection {
 
     fn client(&self) -> Result<Client, Failure> {
         let root_key = if self.root_key_stdin { from_stdin()? } else { from_environment()? };
-        let url = self.url.clone().or_else(|| variable(URL_ENV));
-        Ok(Client::new(url.as_deref().unwrap_or(URL_DEFAULT), root_key)?)
+        let url = match self.url.clone().or_else(|| variable(URL_ENV)) {
+            Some(url) => url,
+            None => from_file()?,
+        };
+        Ok(Client::new(&url, root_key)?)
     }
 }
 
@@ -64,6 +69,15 @@ pub(crate) fn stdin_is_unread() -> bool {
 pub(crate) fn variable(name: &str) -> Option<String> {
     let given = settings::environment().into_iter().find(|(given, _)| given == name);
     given.map(|(_, text)| text).filter(|text| !text.is_empty())
+}
+
+/// As the settings file has it, or the default. Of the environment only where that file is matters here.
+fn from_file() -> Result<String, Failure> {
+    let config = |(name, _): &(String, String)| name == CONFIG_ENV;
+    let named: Vec<_> = settings::environment().into_iter().filter(config).collect();
+    let raw = settings::Raw::gather(&BTreeMap::new(), &named);
+    let raw = raw.map_err(|problems| Failure::new(Exit::Settings, problems.to_string()))?;
+    Ok(raw.text("url").unwrap_or(URL_DEFAULT).to_owned())
 }
 
 fn from_environment() -> Result<Secret, Failure> {

@@ -54,6 +54,7 @@ impl Doctor {
                 findings.extend(self.config_file());
                 findings.push(port::check(settings.http_listen));
                 findings.extend(data_dir::check(&settings.data_dir));
+                findings.extend(data_dir::check_database(&settings));
                 findings.extend(lock::check(&settings.data_dir));
                 findings.extend(servers::check(&settings));
                 findings.push(machine::open_files(settings.max_connections));

@@ -30,18 +30,19 @@ pub struct Overrides {
 // === impl Overrides ===
 
 impl Overrides {
-    /// The override for this identifier: exact beats wildcard, then most literal characters, then age.
+    /// The override for this identifier: exact beats wildcard, then most literal characters, then age. A wildcard asked for by
+    /// its own text is exact too, whichever others match that text.
     pub fn find(&self, identifier: &str) -> Option<&Override> {
         if self.exact.is_empty() && self.wild.is_empty() {
             return None;
         }
-        let wild = || {
-            self.wild
-                .iter()
-                .find(|(pattern, _)| pattern.matches(identifier))
-                .map(|(_, found)| found)
+        let named = || {
+            let is_pattern = !self.wild.is_empty() && Wildcard::is_pattern(identifier);
+            self.wild.iter().find(|(_, one)| is_pattern && one.identifier == identifier)
         };
-        self.exact.get(identifier).or_else(wild)
+        let wild = || self.wild.iter().find(|(pattern, _)| pattern.matches(identifier));
+        let found = || named().or_else(wild).map(|(_, found)| found);
+        self.exact.get(identifier).or_else(found)
     }
 }
 
@@ -103,6 +104,13 @@ mod tests {
     #[test]
     fn the_wildcard_with_most_literal_characters_wins() {
         assert_eq!(winner(&["*", "u*", "user_*", "us*"], "user_9").as_deref(), Some("user_*"));
+    }
+
+    #[test]
+    fn a_wildcard_is_found_by_its_own_text_whichever_others_match_it() {
+        assert_eq!(winner(&["*a*b*", "a*b"], "a*b").as_deref(), Some("a*b"));
+        assert_eq!(winner(&["*a*b*", "a*b"], "*a*b*").as_deref(), Some("*a*b*"));
+        assert_eq!(winner(&["*a*b*", "a*b"], "ab").as_deref(), Some("*a*b*"));
     }
 
     #[test]

@@ -228,15 +228,27 @@ impl Decider {
         tag: &NamespaceTag,
         identifier: Option<&str>,
     ) -> Result<u64, OriginError> {
+        let here = self.reset_here(tag, identifier).await?;
+        let Some(fleet) = &self.fleet else { return Ok(here) };
+        match fleet.reset(&tag.scope, identifier).await {
+            Ok(shared) => Ok(here + shared),
+            // Whether it answers or not, nobody counts there.
+            Err(_) if fleet.modes.are_all_memory() => Ok(here),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The same of what this node counts by itself.
+    pub async fn reset_here(
+        &self,
+        tag: &NamespaceTag,
+        identifier: Option<&str>,
+    ) -> Result<u64, OriginError> {
         let which = match identifier {
             Some(identifier) => Which::Subject(tag.subject(identifier)),
             None => Which::Namespace(tag.tag),
         };
-        let here = self.overflow.reset(which).await?;
-        match &self.fleet {
-            Some(fleet) => Ok(here + fleet.reset(&tag.scope, identifier).await?),
-            None => Ok(here),
-        }
+        self.overflow.reset(which).await
     }
 
     pub fn purse(&self) -> &Purse {

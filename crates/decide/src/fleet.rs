@@ -2,6 +2,7 @@
 //! asks wait for them, never longer than a caller is patient. What is decided is decided in the table.
 
 mod breaker;
+mod inherited;
 mod links;
 mod mode;
 mod origin;
@@ -27,6 +28,7 @@ pub use origin::{Asking, History, News, Origin};
 pub use patience::Patience;
 pub use shadow::{Agreement, Beside, Shadowed};
 
+use inherited::Inherited;
 use links::Links;
 
 /// Patience with a call that nobody waits for. Long: what Redis has heard but was not seen to have heard is told once more,
@@ -44,6 +46,7 @@ pub struct Fleet {
     links: Links,
     pub modes: Modes,
     pub shadowed: Shadowed,
+    pub(crate) inherited: Inherited,
     clock: Steady,
     patience: Patience,
     backstage: Handle,
@@ -91,6 +94,7 @@ impl Fleet {
             links: Links::default(),
             modes: Modes::new(mode),
             shadowed: Shadowed::default(),
+            inherited: Inherited::default(),
             clock,
             patience,
             backstage,
@@ -339,7 +343,10 @@ impl std::fmt::Debug for Fleet {
 /// Nothing is known and nothing was answered.
 fn untouched(ask: &LeaseAsk, now: Millis) -> Dealt {
     let mut outcome = State::fresh(&ask.limit).probe(&ask.limit, Cost::PEEK, now);
-    outcome.admission = Admission::NotUntil(now + 100);
+    // Who only looks is not refused.
+    if ask.cost != Cost::PEEK {
+        outcome.admission = Admission::NotUntil(now + 100);
+    }
     Dealt { outcome, units: None, degraded: true, unavailable: false, at: now }
 }
 

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::Poll;
 
 /// Waits for all of them, in their order. For the few of one request: every wake looks at each of them.
-pub(crate) async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+pub async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut running: Vec<Result<F::Output, Pin<Box<F>>>> =
         futures.map(|future| Err(Box::pin(future))).collect();
     poll_fn(|context| {

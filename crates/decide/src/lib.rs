@@ -48,6 +48,7 @@ pub use fleet::{
     Agreement, Asking, Fleet, Gathered, History, LinkView, Mode, Modes, News, Origin, Patience,
     Shadowed, SharedAsk, Steady,
 };
+pub use join::join_all;
 pub use lease::{
     Ceilings, CellName, Consistency, Dealt, Errand, Hold, LeaseAsk, LeaseMark, LeaseStats,
     LeaseTable, Link, Missed, Near as NearLease, OnOutage, Place, Scope, Stage, Turn, Units,

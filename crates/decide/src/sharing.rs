@@ -105,7 +105,8 @@ pub(crate) async fn carry(
         if consistency == Consistency::Local || !runs_since(&routed.cell.limit, joined, now) {
             continue;
         }
-        let used = cells.take(&routed.cell, now);
+        let inherited = fleet.inherited.take(&routed.cell, now);
+        let used = cells.take(&routed.cell, now).saturating_sub(inherited);
         if used > 0 && !Box::pin(charge(fleet, routed.shared(consistency, false), used)).await {
             // Redis did not answer: the next one who asks tries again.
             let cost = Cost::new(used).unwrap_or(Cost::PEEK);
@@ -182,7 +183,9 @@ impl<'a> Routed<'a> {
         }
         let part = known.outcome.remaining / fleet.table().nodes().max(1);
         if let Some(cost) = Cost::new(fresh.saturating_sub(part)) {
-            cells.spend(&CellAsk { cost, ..self.cell }, Vec::new(), now);
+            let begun = CellAsk { cost, ..self.cell };
+            cells.spend(&begun, Vec::new(), now);
+            fleet.inherited.note(&begun, left, now);
         }
     }
 

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(50);
 
-/// With the connect deadline this keeps the way back under two seconds.
-const CAP: Duration = Duration::from_secs(1);
+/// Far less than a server without history learns for: whoever has something to tell it is there before that is over. A
+/// server that is away is asked some eight times a second by each node.
+const CAP: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
@@ -16,7 +17,7 @@ pub(crate) struct Backoff {
 // === impl Backoff ===
 
 impl Backoff {
-    /// Nothing before the first attempt; then a random share of 50 ms, 100 ms and so on up to a second.
+    /// Nothing before the first attempt; then a random share of 50 ms, 100 ms and so on up to a quarter of a second.
     pub(crate) fn next(&mut self) -> Duration {
         let ceiling = ceiling(self.failed);
         self.failed = self.failed.saturating_add(1);
@@ -45,9 +46,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waiting_doubles_up_to_a_second_and_starts_over_when_it_worked() {
+    fn waiting_doubles_up_to_a_quarter_of_a_second_and_starts_over_when_it_worked() {
         let ms: Vec<_> = (0..8).map(|failed| ceiling(failed).as_millis()).collect();
-        assert_eq!(ms, [0, 50, 100, 200, 400, 800, 1000, 1000]);
+        assert_eq!(ms, [0, 50, 100, 200, 250, 250, 250, 250]);
         assert_eq!(ceiling(u32::MAX), CAP);
         let mut backoff = Backoff { failed: 9 };
         assert!(backoff.next() <= CAP);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use redis::{Value, cmd};
 use tokio::task::JoinSet;
 use tollkeeper_core::Millis;
-use tollkeeper_decide::History;
+use tollkeeper_decide::{History, join_all};
 
 use crate::client::Redis;
 use crate::error::CallError;
@@ -105,14 +105,19 @@ async fn check(fresh: &Fresh) -> Result<(), CallError> {
         })
         .collect();
     let found = fresh.commands(&gets, PATIENCE).await?;
-    let mut renewed = 0_u32;
+    let mut foreign = Vec::new();
     for (tag, value) in tags.iter().zip(found) {
-        let ours = matches!(value?, Value::BulkString(text) if is_of(&text, fresh.run_id()));
-        if !ours {
-            fresh.run(EPOCH, &[epoch_key(*tag).as_bytes()], &[], PATIENCE).await?;
-            renewed += 1;
+        if !matches!(value?, Value::BulkString(text) if is_of(&text, fresh.run_id())) {
+            foreign.push(*tag);
         }
     }
+    // Many at once: one after the other would take longer than a server may that is not next door.
+    for some in foreign.chunks(AT_ONCE) {
+        for renewed in join_all(some.iter().map(|tag| renew(fresh, *tag))).await {
+            renewed?;
+        }
+    }
+    let renewed = foreign.len();
     if renewed > 0 {
         tracing::info!(
             "redis at {} has no history of its own for {renewed} of {} parts: nodes tell it theirs",
@@ -121,6 +126,10 @@ async fn check(fresh: &Fresh) -> Result<(), CallError> {
         );
     }
     Ok(())
+}
+
+async fn renew(fresh: &Fresh, tag: u16) -> Result<Value, CallError> {
+    fresh.run(EPOCH, &[epoch_key(tag).as_bytes()], &[], PATIENCE).await
 }
 
 fn is_of(epoch: &[u8], run_id: &str) -> bool {

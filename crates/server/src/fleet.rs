@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::{interval, timeout};
 use tollkeeper_account::{BootId, LeaseLeft, LeaseMarks, SharedJournal};
 use tollkeeper_core::Boot;
-use tollkeeper_decide::{CellHasher, Fleet, History, LeaseTable, Origin};
+use tollkeeper_decide::{Decider, Fleet, History, LeaseTable, NamespaceTag, News, Origin};
 use tollkeeper_redis::{BusEvent, RedisOrigin};
 
 use crate::clock::Clock;
@@ -86,6 +86,13 @@ async fn is_ready(origin: &RedisOrigin) {
     }
 }
 
+/// Counters of this node alone, which another node was told to set back. A reset that comes again finds nothing.
+async fn reset_here(decider: Arc<Decider>, tag: NamespaceTag, identifier: Option<Box<str>>) {
+    if let Err(error) = decider.reset_here(&tag, identifier.as_deref()).await {
+        tracing::warn!("counters that another node reset could not be reset here: {error}");
+    }
+}
+
 // === impl Shared ===
 
 impl Shared {
@@ -100,16 +107,22 @@ impl Shared {
     }
 
     /// Hears the other nodes for as long as this one lives.
-    pub async fn listen(self, hasher: CellHasher) {
+    pub async fn listen(self, decider: Arc<Decider>) {
         let mut bus = self.origin.listen();
         loop {
             match bus.next().await {
-                BusEvent::News(tollkeeper_decide::News::Changed) => self.changed.notify_one(),
+                BusEvent::News(News::Changed) => self.changed.notify_one(),
                 BusEvent::Gap => {
                     self.changed.notify_one();
                     self.fleet.missed_news();
                 }
-                BusEvent::News(news) => self.fleet.hear(&news, &hasher),
+                BusEvent::News(news) => {
+                    if let News::Reset { scope, identifier } = &news {
+                        let tag = decider.hasher().scope(scope);
+                        tokio::spawn(reset_here(Arc::clone(&decider), tag, identifier.clone()));
+                    }
+                    self.fleet.hear(&news, decider.hasher());
+                }
             }
         }
     }

@@ -116,7 +116,7 @@ impl Server {
         data_dir.remember(keyring.fingerprint())?;
         let store = store.sealing(keyring.audit_seal());
         store.begin_chains().await?;
-        let made = bootstrap(&store, &settings, &keyring, &clock).await?;
+        let mut made = Unshown(bootstrap(&store, &settings, &keyring, &clock).await?);
 
         let cells = Arc::new(Cells::new(usize::try_from(settings.max_cells).unwrap_or(usize::MAX)));
         let (journal, recovered, estate, leases) = open_journal(&data_dir, &cells, &clock)?;
@@ -176,7 +176,7 @@ impl Server {
         backstage.spawn(rules.clone().keep());
         backstage.spawn(following);
         if let Some(shared) = &shared {
-            backstage.spawn(shared.clone().listen(keyring.cell_hasher()));
+            backstage.spawn(shared.clone().listen(Arc::clone(&decider)));
         }
         // Nothing that changed while keys were brought near may be answered from them.
         followed.reach(store.current_revision().await?).await;
@@ -247,7 +247,8 @@ impl Server {
         };
         let workers = Workers::start((0..threads).map(app).collect::<io::Result<_>>()?)?;
         readiness.set(true);
-        announce(&settings, address, mode, made.as_ref(), &recovered)?;
+        announce(&settings, address, mode, made.0.as_ref(), &recovered)?;
+        made.0 = None;
         let server = Self {
             workers,
             readiness,
@@ -301,6 +302,19 @@ impl Server {
         let kept = self.keeper.stop();
         backstage.block_on(self.store.close());
         Ok(kept?)
+    }
+}
+
+/// A root key that was made and that nobody has seen: it is shown also where the start fails after all, for the next one finds
+/// it made.
+struct Unshown(Option<Redacted<String>>);
+
+impl Drop for Unshown {
+    fn drop(&mut self) {
+        if let Some(key) = &self.0 {
+            let key = key.expose();
+            let _ = writeln!(io::stderr(), "root key, shown only this once:\n\n    {key}\n");
+        }
     }
 }
 

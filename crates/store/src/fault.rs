@@ -11,10 +11,12 @@ use crate::sqlite::SCHEMA;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    #[error("its folder does not exist: create it, or set TOLLKEEPER_DATA_DIR to one that does")]
+    #[error(
+        "its folder does not exist: create it, or name one that does in TOLLKEEPER_DATABASE_URL or TOLLKEEPER_DATA_DIR"
+    )]
     FolderMissing,
     #[error(
-        "the file or its folder cannot be written: give this user write access, or set TOLLKEEPER_DATA_DIR to a folder it may write"
+        "the file or its folder cannot be written: give this user write access, or name a folder that it may write in TOLLKEEPER_DATABASE_URL or TOLLKEEPER_DATA_DIR"
     )]
     NotWritable,
     #[error("the disk is full: free some space and try again; nothing was written by halves")]

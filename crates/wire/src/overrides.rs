@@ -9,8 +9,9 @@ use crate::object_only::present;
 use crate::page::{OVERRIDE_CURSOR, PAGE};
 use crate::parse::Request;
 use crate::part::Part;
-use crate::ratelimit::{DURATION_MS, IDENTIFIER, NAMESPACE};
+use crate::ratelimit::{IDENTIFIER, NAMESPACE};
 use crate::schema::{Described, Field, INTEGER_MAX, Object, Shape, Whole};
+use crate::stored_limit::STORED_DURATION_MS;
 use crate::verdict::ID;
 
 /// 0 is legal here and blocks the identifier.
@@ -50,7 +51,7 @@ impl Described for SetOverrideRequest<'_> {
         ),
         Field::required(
             "duration",
-            Shape::Integer(DURATION_MS),
+            Shape::Integer(STORED_DURATION_MS),
             "Length of the window in milliseconds.",
         ),
     ]));
@@ -61,7 +62,7 @@ impl<'a> Request<'a> for SetOverrideRequest<'a> {
         NAMESPACE.holds(&self.namespace)
             && IDENTIFIER.holds(&self.identifier)
             && OVERRIDE_LIMIT.holds(self.limit)
-            && DURATION_MS.holds(self.duration)
+            && STORED_DURATION_MS.holds(self.duration)
     }
 }
 
@@ -128,7 +129,7 @@ impl Described for OverrideReply<'_> {
         ),
         Field::required(
             "duration",
-            Shape::Integer(DURATION_MS),
+            Shape::Integer(STORED_DURATION_MS),
             "Length of the window in milliseconds.",
         ),
     ]));

@@ -1,9 +1,12 @@
 //! Whether the data folder is there or can be made, takes writing, and has room.
-//! It never makes the folder: that is the server's to do, with the server's permissions.
+//! It never makes the folder: that is the server's to do, with the server's permissions. A database in a folder of its own needs
+//! that one too, and nobody makes it.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+
+use tollkeeper_server::settings::{Database, Settings};
 
 use super::finding::Finding;
 
@@ -18,9 +21,25 @@ pub(super) fn check(data_dir: &Path) -> Vec<Finding> {
     let present = if existing == data_dir { "exists" } else { "will be made" };
     vec![
         Finding::ok("data_dir", format!("{} {present}", data_dir.display())),
-        writing(&existing),
+        writing("writing", &existing),
         room(&existing),
     ]
+}
+
+/// The folder of a database that is not in the data folder.
+pub(super) fn check_database(settings: &Settings) -> Option<Finding> {
+    let Database::Sqlite { path } = &settings.database else { return None };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    if folder == settings.data_dir {
+        return None;
+    }
+    if !folder.is_dir() {
+        let next = "create it, or name another file in TOLLKEEPER_DATABASE_URL";
+        let found = format!("the folder {} does not exist", folder.display());
+        return Some(Finding::fail("database", found, next));
+    }
+    Some(writing("database", folder))
 }
 
 /// The path itself or whatever is above it, folder or not.
@@ -32,7 +51,7 @@ fn nearest_existing(path: &Path) -> Option<PathBuf> {
 }
 
 /// Only writing shows that writing works: permissions, read-only mounts and quotas all have their say.
-fn writing(folder: &Path) -> Finding {
+fn writing(check: &'static str, folder: &Path) -> Finding {
     let probe = folder.join(format!(".tollkeeper-doctor-{}", std::process::id()));
     let written =
         OpenOptions::new().write(true).create_new(true).open(&probe).and_then(|mut file| {
@@ -41,11 +60,11 @@ fn writing(folder: &Path) -> Finding {
         });
     let _ = fs::remove_file(&probe);
     match written {
-        Ok(()) => Finding::ok("writing", format!("{} takes files", folder.display())),
+        Ok(()) => Finding::ok(check, format!("{} takes files", folder.display())),
         Err(error) => Finding::fail(
-            "writing",
+            check,
             format!("{} takes no files: {error}", folder.display()),
-            "give this user the right to write there, or choose another folder with --data-dir",
+            "give this user the right to write there, or choose another folder",
         ),
     }
 }
@@ -104,7 +123,7 @@ mod tests {
     #[test]
     fn a_folder_that_takes_no_files_is_named() {
         // Nobody can create files in there, not even root.
-        assert_eq!(writing(Path::new("/proc/self")).grade, Grade::Fail);
+        assert_eq!(writing("writing", Path::new("/proc/self")).grade, Grade::Fail);
     }
 
     #[test]

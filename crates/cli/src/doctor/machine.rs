@@ -17,15 +17,16 @@ const CLOCK_MAX: Duration = Duration::from_hours(1_139_568);
 /// Clocks of disks and machines differ by this much without anything being wrong.
 const CLOCK_SLACK: Duration = Duration::from_mins(1);
 
+/// What counts is the most that the server may have: it raises its own limit to that.
 pub(super) fn open_files(max_connections: u64) -> Finding {
-    graded_open_files(getrlimit(Resource::Nofile).current, max_connections)
+    graded_open_files(getrlimit(Resource::Nofile).maximum, max_connections)
 }
 
 /// No limit at all is `None`.
 fn graded_open_files(limit: Option<u64>, max_connections: u64) -> Finding {
     let wanted = OPEN_FILES_MIN.max(max_connections.saturating_add(OWN_FILES));
     let next = format!(
-        "raise it to {wanted}: `ulimit -n {wanted}`, or LimitNOFILE={wanted} in the systemd unit"
+        "raise it to {wanted}: `ulimit -Hn {wanted}` as root, or LimitNOFILE={wanted} in the systemd unit"
     );
     match limit {
         None => Finding::ok("open_files", "unlimited"),

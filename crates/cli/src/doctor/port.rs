@@ -24,7 +24,7 @@ pub(super) fn check(address: SocketAddr) -> Finding {
 
 fn taken(address: SocketAddr) -> Finding {
     if is_alive(reachable(address)) {
-        return Finding::ok("port", format!("{address} is taken by a server that answers /livez"));
+        return Finding::ok("port", format!("{address} is taken by a Tollkeeper that answers"));
     }
     Finding::fail(
         "port",
@@ -43,17 +43,22 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
+/// Many programs answer a probe with 200; ours gives a request id as well.
 fn is_alive(address: SocketAddr) -> bool {
+    /// Head and body of that answer are far shorter.
+    const ANSWER_MAX: u64 = 4096;
     // In one piece: a server that answers the first bytes and closes would reset the connection over the rest.
-    let request = format!("GET /livez HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
-    let mut head = [0; 12];
+    let request =
+        format!("GET /v2/liveness HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    let mut answer = Vec::new();
     let asked = TcpStream::connect_timeout(&address, PATIENCE).and_then(|mut stream| {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.write_all(request.as_bytes())?;
-        stream.read_exact(&mut head)
+        stream.take(ANSWER_MAX).read_to_end(&mut answer)
     });
-    asked.is_ok() && &head == b"HTTP/1.1 200"
+    let text = String::from_utf8_lossy(&answer);
+    asked.is_ok() && text.starts_with("HTTP/1.1 200") && text.contains(r#""requestId":"req_"#)
 }
 
 #[cfg(test)]
@@ -85,7 +90,9 @@ mod tests {
 
     #[test]
     fn a_port_where_tollkeeper_answers_is_fine_and_one_taken_by_others_is_not() {
-        assert_eq!(taken_by("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"), Grade::Ok);
+        let ours = "HTTP/1.1 200 OK\r\n\r\n{\"meta\":{\"requestId\":\"req_1\"},\"data\":{}}";
+        assert_eq!(taken_by(ours), Grade::Ok);
+        assert_eq!(taken_by("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"), Grade::Fail);
         assert_eq!(taken_by("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"), Grade::Fail);
         assert_eq!(taken_by("-ERR unknown command\r\n"), Grade::Fail);
     }

@@ -31,6 +31,20 @@ fn sound_settings_exit_0_with_a_line_per_check_and_leave_no_trace() {
 }
 
 #[test]
+fn a_database_file_whose_folder_is_missing_exits_2_and_names_the_setting() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let asked = |path: &str| {
+        let listen = ["--http-listen", "127.0.0.1:0"];
+        doctor(&listen, &folder).env("TOLLKEEPER_DATABASE_URL", &format!("sqlite:{path}")).run()
+    };
+    let ran = asked("missing/t.db");
+    assert_eq!(ran.code, Some(2), "{}", ran.stdout);
+    assert!(ran.stdout.contains("TOLLKEEPER_DATABASE_URL"), "{}", ran.stdout);
+    std::fs::create_dir(folder.path().join("missing")).expect("a folder");
+    assert_eq!(asked("missing/t.db").code, Some(0));
+}
+
+#[test]
 fn a_database_and_a_redis_that_answer_are_named_and_nothing_is_changed_there() {
     let folder = tempfile::tempdir().expect("a folder");
     let database = Postgres::shared().expect("a server").database().expect("a database");

@@ -29,6 +29,24 @@ fn an_allowed_ask_exits_0_and_prints_one_line_of_pairs_where_no_terminal_is() {
 }
 
 #[test]
+fn the_settings_file_says_where_the_server_is_unless_flag_or_environment_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let asked = |config: &str| {
+        std::fs::write(folder.path().join("tollkeeper.toml"), config).expect("written");
+        Program::new(&["limit", "api", "ann", "--peek"])
+            .folder(folder.path())
+            .env("TOLLKEEPER_ROOT_KEY", ROOT_KEY)
+            .run()
+    };
+    let stub = Stub::answering("200 OK", PEEKED);
+    assert_eq!(asked(&format!("url = \"{}\"\n", stub.url)).code, Some(0));
+    assert!(stub.request().starts_with("POST /v2/limits.peek "));
+    let broken = asked("url = \n");
+    assert_eq!(broken.code, Some(2));
+    assert!(broken.stderr.contains("tollkeeper.toml"), "{}", broken.stderr);
+}
+
+#[test]
 fn a_denied_ask_exits_1_and_says_when_to_come_back() {
     let ran = limit(&Stub::answering("200 OK", DENIED), &[]);
     assert_eq!(ran.code, Some(1));

@@ -158,6 +158,26 @@ fn going_over_to_redis_is_not_worth_a_second_quota_either() {
 }
 
 #[test]
+fn the_way_to_memory_and_back_empties_no_limit() {
+    const LIMIT: u64 = 100;
+    let pair = Pair::with(&[]);
+    let mut clients = pair.clients();
+    let mut body = ask("api", "ann", LIMIT);
+    body["algorithm"] = json!("fixed_window");
+    let mut spend = |node: usize, times: u64| -> u64 {
+        (0..times).filter(|_| clients[node].limit(&body)["success"] == true).count() as u64
+    };
+    assert_eq!((spend(0, 20), spend(1, 20)), (20, 20));
+    set_everywhere(&mut pair.clients(), "memory");
+    // Each has half of what is left; what was spent before is nobody's to tell again.
+    assert_eq!((spend(0, 5), spend(1, 5)), (5, 5));
+    set_everywhere(&mut pair.clients(), "redis");
+    let more = spend(0, 1) + spend(1, 1) + spend(0, LIMIT) + spend(1, LIMIT);
+    assert!(more <= 50, "{more}");
+    assert!(more >= 40, "{more}, and not all that is left is lost");
+}
+
+#[test]
 fn a_mode_can_be_changed_while_redis_is_away() {
     let mut pair = Pair::with(&[]);
     let mut clients = pair.clients();

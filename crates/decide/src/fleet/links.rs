@@ -150,14 +150,12 @@ impl Links {
     }
 
     /// It answers again. True when it was away.
-    pub(super) fn recovered(&self, server: usize) -> bool {
+    pub(super) fn recovered(&self, server: usize) {
         self.with(server, |server| {
-            let was_open = server.breaker.is_open();
-            if was_open {
+            if server.breaker.is_open() {
                 server.breaker.close();
             }
-            was_open
-        })
+        });
     }
 
     pub(super) fn view(&self, server: usize, now: Millis) -> LinkView {

@@ -132,7 +132,6 @@ impl Fleet {
         };
         // A server that takes longer than a request may is as good as away for requests.
         let in_time = self.patience.is_kept(self.now().since(began));
-        let recovered = in_time && self.links.recovered(server);
         // Where nothing tells the moment, the next one that does is a later one.
         let (learning, began, at) = match history {
             History::Learning { began, now } => (true, began, now),
@@ -145,13 +144,17 @@ impl Fleet {
         let learning = self.links.was_learning(server) || learning;
         // One that lost its history again while it learnt has lost what it was told as well.
         let untold = learning && taught.at.is_none_or(|taught| began > taught);
-        // One that was out of sight may have lost it and learnt from the others since.
-        let missed = recovered && self.now().since(taught.heard) > WHOLE_MS;
+        // One that was out of sight, or out of whose sight this node was, may have lost it and learnt from the others since.
+        let missed = self.now().since(taught.heard) > WHOLE_MS;
         if missed || untold {
             self.table.assert_all(|name, _| self.origin.server(name) == server);
         }
         taught.at = if untold { Some(at) } else { taught.at.filter(|_| learning) };
         taught.heard = self.now();
+        // Only now: whoever asks from here on finds a cell that says first what it spent.
+        if in_time {
+            self.links.recovered(server);
+        }
     }
 
     /// Says which servers answered none of it.
@@ -240,12 +243,19 @@ impl Fleet {
         scope: &Arc<crate::Scope>,
         identifier: Option<&str>,
     ) -> Result<u64, crate::OriginError> {
+        // What is lent is not forgiven. So holders are told first, give back what they have and say what they spent.
+        self.announce_reset(scope, identifier);
+        let _ = tokio::time::timeout(CALL_IN, std::future::pending::<()>()).await;
         let resetting = self.origin.reset(scope, identifier).await;
         let reset = resetting.map_err(|_| crate::OriginError::new("redis did not answer"))?;
+        self.announce_reset(scope, identifier);
+        Ok(reset)
+    }
+
+    fn announce_reset(self: &Arc<Self>, scope: &Arc<crate::Scope>, identifier: Option<&str>) {
         self.forget(scope, identifier);
         let identifier = identifier.map(Into::into);
         self.origin.announce(&News::Reset { scope: Arc::clone(scope), identifier });
-        Ok(reset)
     }
 
     pub fn links(&self) -> Vec<LinkView> {

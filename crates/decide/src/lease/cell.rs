@@ -382,7 +382,10 @@ impl<W> LeaseCell<W> {
         const SOON_MS: u64 = 100;
         let at = self.origin_time(now);
         let mut outcome = self.standing(&ask.limit, Cost::PEEK, at);
-        outcome.admission = Admission::NotUntil(at + SOON_MS);
+        // Who only looks is not refused.
+        if ask.cost != Cost::PEEK {
+            outcome.admission = Admission::NotUntil(at + SOON_MS);
+        }
         Dealt { degraded: true, ..refusal(outcome, at) }
     }
 

@@ -55,10 +55,10 @@ impl<'a> Standing<'a> {
     pub fn write_policy(&self, out: &mut Vec<u8>) {
         write_name(self.policy, out);
         out.extend_from_slice(b";q=");
-        write_number(self.quota, out);
+        write_integer(self.quota, out);
         if let Some(width_s) = self.width_s {
             out.extend_from_slice(b";w=");
-            write_number(width_s, out);
+            write_integer(width_s, out);
         }
     }
 
@@ -67,10 +67,10 @@ impl<'a> Standing<'a> {
     pub fn write_state(&self, out: &mut Vec<u8>) {
         write_name(self.policy, out);
         out.extend_from_slice(b";r=");
-        write_number(self.outcome.remaining, out);
+        write_integer(self.outcome.remaining, out);
         out.extend_from_slice(b";t=");
         let until_reset = self.outcome.reset.since(self.now).div_ceil(1000);
-        write_number(self.retry_after_s().unwrap_or(until_reset), out);
+        write_integer(self.retry_after_s().unwrap_or(until_reset), out);
     }
 }
 
@@ -116,6 +116,11 @@ fn write_name(name: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
+/// An integer of a structured field has fifteen digits at most: a larger one would make the whole field unreadable.
+fn write_integer(number: u64, out: &mut Vec<u8>) {
+    write_number(number.min(999_999_999_999_999), out);
+}
+
 pub fn write_number(number: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
@@ -137,6 +142,22 @@ mod tests {
         standing.write_state(&mut state);
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (text(quota), text(state), standing.retry_after_s())
+    }
+
+    #[test]
+    fn no_number_of_a_structured_field_has_more_than_fifteen_digits() {
+        let most = 9_007_199_254_740_991;
+        let limit =
+            Limit::sliding_window(Quota::new(most).unwrap(), Width::from_millis(60_000).unwrap());
+        let admission = Admission::NotUntil(Millis(u64::MAX));
+        let outcome = Outcome { admission, limit: most, remaining: most, reset: Millis(u64::MAX) };
+        let standing = Standing::of("api", &outcome, &limit, Millis(0));
+        let mut out = Vec::new();
+        standing.write_policy(&mut out);
+        standing.write_state(&mut out);
+        let text = String::from_utf8(out).unwrap();
+        let digits = text.split(|c: char| !c.is_ascii_digit()).map(str::len).max();
+        assert_eq!(digits, Some(15), "{text}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::settings::{Database, Settings};
 const REDIS_PATIENCE: Duration = Duration::from_secs(3);
 const REDIS_LOOK: Duration = Duration::from_millis(20);
 
-/// `None` where the database is a file, which the data directory's checks are about.
+/// `None` where the database is a file: whoever looks at folders looks at that one's.
 pub async fn look_at_database(settings: &Settings) -> Option<Result<String, StoreError>> {
     let Database::Postgres { url, .. } = &settings.database else { return None };
     let found = match Store::look_at(url.expose()).await {

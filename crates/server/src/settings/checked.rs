@@ -221,8 +221,12 @@ impl Sheet<'_> {
             "redis" => Some(Mode::Redis),
             _ => None,
         })?;
-        let unless_said = if self.raw.is_given("redis_url") { Mode::Redis } else { Mode::Memory };
-        Some(mode.unwrap_or(unless_said))
+        let is_alone = !self.raw.is_given("redis_url");
+        if let Some(mode) = mode.filter(|mode| is_alone && *mode != Mode::Memory) {
+            self.refuse("mode", mode.word(), "memory, or redis_url as well");
+            return None;
+        }
+        Some(mode.unwrap_or(if is_alone { Mode::Memory } else { Mode::Redis }))
     }
 
     /// Fresh and stale, in milliseconds.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use tollkeeper_testkit::{RedisServer, Tollkeeper};
 
-use super::{Asked, Fleet, Seen, admitted, body, by_window, clients, drive, heard, times};
+use super::{Asked, Fleet, Seen, admitted, body, by_window, clients, drive, heard, one, times};
 use crate::time::{eventually, now, pause};
 use crate::world::{BINARY, Client, LONG_MS, side_by_side, start};
 
@@ -78,6 +78,26 @@ fn a_node_that_is_killed_under_load_is_ready_again_soon_and_passes_no_limit() {
     assert!(ready[ready.len() / 2] < Duration::from_secs(2), "{ready:?}");
     got += admitted(&drive(&fleet.nodes, 4, Duration::from_secs(1), 4_000, |_| asked.clone()));
     assert!(got <= limit, "{got} of {limit}");
+}
+
+#[test]
+fn a_node_that_was_frozen_while_redis_was_wiped_tells_what_it_had_spent_once_it_wakes() {
+    const LIMIT: u64 = 300;
+    let fleet = Fleet::of(2);
+    let mut clients = fleet.clients();
+    let mut body = body("asleep", LIMIT, LONG_MS, "fixed_window");
+    body["onOutage"] = json!("deny");
+    let asked = Asked { body, cost: 1 };
+    let spent = (0..250).filter(|_| heard(&mut clients[1], &asked).admitted).count() as u64;
+    assert_eq!(spent, 250);
+    signal(&fleet.nodes[1].0, "-STOP");
+    fleet.redis.flushall();
+    // Long enough for Redis to learn from those that are awake.
+    pause(Duration::from_secs(3));
+    signal(&fleet.nodes[1].0, "-CONT");
+    pause(Duration::from_secs(2));
+    let more = (0..LIMIT).filter(|_| one(&mut clients[0], &asked).admitted).count() as u64;
+    assert!(spent + more <= LIMIT, "{spent} + {more} of {LIMIT}");
 }
 
 /// A bucket's lease lives for ten seconds, so that long it must be to show that it ended.

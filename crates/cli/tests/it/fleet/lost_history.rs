@@ -67,6 +67,28 @@ fn a_redis_that_comes_back_with_an_older_copy_of_itself_passes_no_limit() {
     assert!(spent > 250, "and what is left can be had");
 }
 
+/// Nodes try to connect less and less often while it is away. Whoever comes last must still be in time to tell what it spent.
+#[test]
+fn a_redis_that_comes_back_empty_after_seconds_is_told_by_all_nodes_before_it_lends() {
+    let mut fleet = Fleet::of(5);
+    let mut clients = fleet.clients();
+    let mut spent = 0;
+    for client in &mut clients[..4] {
+        spent += (0..60).filter(|_| heard(client, &asked("empty")).admitted).count() as u64;
+    }
+    assert_eq!(spent, 240);
+    fleet.redis.kill();
+    pause(Duration::from_secs(5));
+    fleet.redis.again().expect("it starts again");
+    let begun = now();
+    while begun.elapsed() < Duration::from_secs(3) {
+        spent += u64::from(one(&mut clients[4], &asked("empty")).admitted);
+        pause(Duration::from_millis(5));
+    }
+    assert!(spent <= LIMIT, "{spent} of {LIMIT}");
+    assert!(spent > 240, "and what is left can be had");
+}
+
 #[test]
 fn a_redis_that_is_wiped_again_and_again_under_load_passes_no_limit() {
     let fleet = Fleet::of(3);

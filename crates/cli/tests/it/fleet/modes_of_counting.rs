@@ -61,6 +61,61 @@ fn a_peek_sees_what_the_whole_fleet_spent_and_spends_nothing_and_says_when_it_ca
 }
 
 #[test]
+fn a_reset_forgives_also_what_was_spent_of_leases_and_not_told_yet() {
+    const LIMIT: u64 = 100;
+    let fleet = Fleet::with(2, &[PATIENT]);
+    let mut clients = fleet.clients();
+    let asked = Asked { body: body("untold", LIMIT, LONG_MS, "fixed_window"), cost: 1 };
+    let spend = |client: &mut crate::world::Client, times: u64| {
+        (0..times).filter(|_| one(client, &asked).admitted).count() as u64
+    };
+    // Each node has a database of its own, and knows a namespace from the first request on.
+    assert!(one(&mut clients[1], &Asked { cost: 0, ..asked.clone() }).admitted);
+    for _ in 0..3 {
+        assert_eq!(spend(&mut clients[0], 60), 60);
+        clients[1].data("limits.reset", &json!({"namespace": "fleet", "identifier": "untold"}));
+        // Whoever holds something gives it back when somebody else lacks it.
+        let mut again = 0;
+        eventually("all of it can be had again", || {
+            again += spend(&mut clients[0], 1) + spend(&mut clients[1], 1);
+            again >= LIMIT
+        });
+        assert_eq!((again, spend(&mut clients[0], 1)), (LIMIT, 0));
+        clients[0].data("limits.reset", &json!({"namespace": "fleet", "identifier": "untold"}));
+    }
+}
+
+#[test]
+fn a_reset_reaches_what_other_nodes_count_for_themselves() {
+    let fleet = Fleet::of(2);
+    let mut clients = fleet.clients();
+    let mut body = body("own", 5, LONG_MS, "sliding_window");
+    body["consistency"] = json!("local");
+    let asked = Asked { body, cost: 1 };
+    assert!(one(&mut clients[0], &asked).admitted);
+    assert_eq!((0..9).filter(|_| one(&mut clients[1], &asked).admitted).count(), 5);
+    clients[0].data("limits.reset", &json!({"namespace": "fleet", "identifier": "own"}));
+    eventually("the other node admits again", || one(&mut clients[1], &asked).admitted);
+}
+
+#[test]
+fn who_only_looks_is_not_refused_while_redis_is_silent() {
+    let fleet = Fleet::of(1);
+    let mut client = fleet.clients().remove(0);
+    for consistency in ["exact", "fast"] {
+        let mut body = body("looked at", 100, LONG_MS, "fixed_window");
+        body["consistency"] = json!(consistency);
+        let looks = Asked { body, cost: 0 };
+        assert!(one(&mut client, &Asked { cost: 1, ..looks.clone() }).admitted);
+        fleet.redis.ask(&["CLIENT", "PAUSE", "200", "ALL"]);
+        for _ in 0..5 {
+            assert!(one(&mut client, &looks).admitted, "{consistency}");
+        }
+        eventually("redis answers again", || !one(&mut client, &looks).degraded);
+    }
+}
+
+#[test]
 fn a_reset_on_one_node_is_in_force_on_all_within_a_second() {
     let fleet = Fleet::of(3);
     let mut clients = fleet.clients();

@@ -95,9 +95,7 @@ fn doctor_finds_a_running_server_healthy_and_a_stopped_one_too() {
     let pid = world.server.pid();
     let running = doctor(&world);
     assert_eq!(running.code, Some(0), "{}", running.stdout);
-    assert!(
-        running.stdout.contains(&format!("{address} is taken by a server that answers /livez"))
-    );
+    assert!(running.stdout.contains(&format!("{address} is taken by a Tollkeeper that answers")));
     assert!(
         running.stdout.contains(&format!("process {pid} works in the data folder")),
         "{}",

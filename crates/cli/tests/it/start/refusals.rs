@@ -68,6 +68,16 @@ fn wrong_settings_are_all_named_with_what_is_expected_and_no_secret_is_shown() {
 }
 
 #[test]
+fn a_mode_that_needs_redis_is_refused_where_none_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for mode in ["redis", "shadow"] {
+        let failure = refused(folder.path(), &[("TOLLKEEPER_MODE", mode)]);
+        assert_says(&failure, &["mode", mode, "redis_url"]);
+        assert_empty(folder.path());
+    }
+}
+
+#[test]
 fn a_port_that_is_taken_is_named_before_any_data_is_touched() {
     let folder = tempfile::tempdir().unwrap();
     let other = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,5 +1,6 @@
 //! The root key over many starts: made once, shown once, replaced by a given one.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -59,6 +60,21 @@ fn carried_out(command: &str, server: &Tollkeeper, key: &str) -> Value {
     );
     let answer = Client::new(server.url(), key).post_bytes("ratelimit.limit", body.as_bytes());
     answer.expect("an answer").json
+}
+
+#[test]
+fn a_key_that_was_made_is_shown_although_the_start_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    // The journal's folder cannot be made where a file is.
+    let taken = folder.path().join("journal");
+    fs::write(&taken, "a file").unwrap();
+    let failure = start(folder.path(), &WITHOUT).expect_err("it must not start");
+    let key = failure.stderr.split_whitespace().find(|word| word.starts_with("tk_root_"));
+    let key = key.expect("a key").to_owned();
+
+    fs::remove_file(&taken).unwrap();
+    let second = started(folder.path(), &WITHOUT);
+    assert_eq!((shown(&second), status_for(&second, &key)), (None, 200));
 }
 
 #[test]

@@ -264,7 +264,8 @@ impl<W> LeaseTable<W> {
             for cell in lock(shard).values_mut().filter(|cell| which(&cell.name)) {
                 cell.pass_time(now);
                 cell.forget_copy();
-                if cell.totals.held() > cell.aside && cell.flight.is_none() {
+                let holds = cell.totals.held() > cell.aside;
+                if (holds || cell.totals != cell.acked) && cell.flight.is_none() {
                     cell.hand_back();
                     errands.push(self.tell(cell));
                 }

@@ -72,10 +72,10 @@ impl<W> LeaseTable<W> {
         now: Millis,
     ) -> Dealt {
         let Ok(taken) = answer else {
-            let outcome = Outcome {
-                admission: Admission::NotUntil(now + 100),
-                ..State::fresh(&ask.limit).probe(&ask.limit, Cost::PEEK, now)
-            };
+            let mut outcome = State::fresh(&ask.limit).probe(&ask.limit, Cost::PEEK, now);
+            if ask.cost != Cost::PEEK {
+                outcome.admission = Admission::NotUntil(now + 100);
+            }
             return Dealt { outcome, units: None, degraded: true, unavailable: false, at: now };
         };
         let units = Units { key: ask.key, units: ask.cost.get(), stage: Stage::Taken };

@@ -1,0 +1,77 @@
+//! What cells of this node began with when shared limits were given up: what others had spent of them, and their part of the
+//! rest. Redis knows of it, so that it must not be told as this node's own when shared limits come back.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use tollkeeper_core::{Cost, Millis, State};
+
+use crate::{CellAsk, CellKey};
+
+/// Cells that are asked for between two changes of the mode, of which one is rarely followed by the other soon. Of more the
+/// whole is told as this node's own: too little is admitted then, and never too much.
+const KEPT_MAX: usize = 65_536;
+
+#[derive(Debug, Default)]
+pub(crate) struct Inherited {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// When shared limits were given up.
+    left: Millis,
+    /// Each as a counter of its own, which fades as the cell does.
+    by_cell: HashMap<CellKey, State>,
+}
+
+// === impl Inherited ===
+
+impl Inherited {
+    /// A cell begins with the cost of this ask.
+    pub(crate) fn note(&self, ask: &CellAsk, left: Millis, now: Millis) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.left != left {
+            *kept = Kept { left, by_cell: HashMap::new() };
+        }
+        if kept.by_cell.len() < KEPT_MAX {
+            let (_, state) = State::fresh(&ask.limit).spend(&ask.limit, ask.cost, now);
+            kept.by_cell.insert(ask.key, state);
+        }
+    }
+
+    /// What of it still counts. It is asked for once.
+    pub(crate) fn take(&self, ask: &CellAsk, now: Millis) -> u64 {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(state) = kept.by_cell.remove(&ask.key) else { return 0 };
+        let stands = state.probe(&ask.limit, Cost::PEEK, now);
+        ask.limit.ceiling().saturating_sub(stands.remaining)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use tollkeeper_core::{Limit, Quota, Width};
+
+    use super::*;
+
+    #[test]
+    fn what_was_inherited_fades_as_the_cell_does_and_is_told_once() {
+        let limit =
+            Limit::token_bucket(Quota::new(100).unwrap(), Width::from_millis(1_000).unwrap(), None);
+        let key = CellKey { subject: 1, exact: 2 };
+        let ask = CellAsk { key, namespace: 0, limit, cost: Cost::new(80).unwrap() };
+        let inherited = Inherited::default();
+        inherited.note(&ask, Millis(1), Millis(10_000));
+        assert_eq!(inherited.take(&ask, Millis(10_500)), 30);
+        assert_eq!(inherited.take(&ask, Millis(10_500)), 0);
+        inherited.note(&ask, Millis(1), Millis(10_000));
+        inherited.note(
+            &CellAsk { key: CellKey { subject: 3, exact: 4 }, ..ask },
+            Millis(2),
+            Millis(20_000),
+        );
+        assert_eq!(inherited.take(&ask, Millis(20_000)), 0, "of another time");
+    }
+}

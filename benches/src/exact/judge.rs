@@ -153,9 +153,11 @@ fn over_fading(case: &Case, admitted: &[Seen], begun_ms: f64) -> u64 {
     most
 }
 
-/// A bucket: a full one at the start, and what flowed in since.
+/// A bucket: a full one at the first request, and what flowed in since.
 fn over_inflow(case: &Case, admitted: &[Seen]) -> u64 {
-    units(admitted).saturating_sub(case.limit + flowed(case, last_us(admitted)).ceil() as u64)
+    let first_us = admitted.iter().map(|one| one.sent_us).min().unwrap_or(0);
+    let flowed = flowed(case, last_us(admitted).saturating_sub(first_us)).ceil() as u64;
+    units(admitted).saturating_sub(case.limit + flowed)
 }
 
 fn flowed(case: &Case, us: u64) -> f64 {

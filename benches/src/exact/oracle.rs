@@ -30,8 +30,11 @@ pub(super) fn under(case: &Case, seen: &[Seen], begun_ms: f64) -> Result<Under, 
     order.sort_by_key(|one| if one.admitted { one.sent_us } else { one.heard_us });
     let mut state = State::fresh(&limit);
     let (mut could, mut got): (BTreeMap<u64, u64>, BTreeMap<u64, u64>) = Default::default();
+    let mut reached = Millis(0);
     for one in order {
-        let now = Millis((begun_ms + (one.sent_us + one.heard_us) as f64 / 2e3) as u64);
+        let middle = Millis((begun_ms + (one.sent_us + one.heard_us) as f64 / 2e3) as u64);
+        reached = reached.max(middle);
+        let now = reached;
         let cost = Cost::new(one.cost)
             .ok_or_else(|| Failure::Invalid(format!("a cost of {}", one.cost)))?;
         let (outcome, next) = state.spend(&limit, cost, now);

@@ -37,8 +37,8 @@ impl Overrides {
             return None;
         }
         let named = || {
-            let is_pattern = !self.wild.is_empty() && Wildcard::is_pattern(identifier);
-            self.wild.iter().find(|(_, one)| is_pattern && one.identifier == identifier)
+            let named = |(_, one): &&(Wildcard, Override)| one.identifier == identifier;
+            Wildcard::is_pattern(identifier).then(|| self.wild.iter().find(named)).flatten()
         };
         let wild = || self.wild.iter().find(|(pattern, _)| pattern.matches(identifier));
         let found = || named().or_else(wild).map(|(_, found)| found);

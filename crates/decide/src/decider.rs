@@ -228,14 +228,30 @@ impl Decider {
         tag: &NamespaceTag,
         identifier: Option<&str>,
     ) -> Result<u64, OriginError> {
-        let here = self.reset_here(tag, identifier).await?;
-        let Some(fleet) = &self.fleet else { return Ok(here) };
-        match fleet.reset(&tag.scope, identifier).await {
-            Ok(shared) => Ok(here + shared),
-            // Whether it answers or not, nobody counts there.
-            Err(_) if fleet.modes.are_all_memory() => Ok(here),
-            Err(error) => Err(error),
+        self.reset_all(&[(tag, identifier)]).await
+    }
+
+    /// The same of several, for which the other nodes are called once.
+    pub async fn reset_all(
+        &self,
+        counters: &[(&NamespaceTag, Option<&str>)],
+    ) -> Result<u64, OriginError> {
+        if let Some(fleet) = &self.fleet {
+            let named: Vec<_> = counters.iter().map(|(tag, one)| (&tag.scope, *one)).collect();
+            fleet.call_in_all(&named).await;
         }
+        let mut reset = 0;
+        for (tag, identifier) in counters {
+            reset += self.reset_here(tag, *identifier).await?;
+            let Some(fleet) = &self.fleet else { continue };
+            match fleet.reset(&tag.scope, *identifier).await {
+                Ok(shared) => reset += shared,
+                // Whether it answers or not, nobody counts there.
+                Err(_) if fleet.modes.are_all_memory() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(reset)
     }
 
     /// The same of what this node counts by itself.
@@ -248,6 +264,9 @@ impl Decider {
             Some(identifier) => Which::Subject(tag.subject(identifier)),
             None => Which::Namespace(tag.tag),
         };
+        if let Some(fleet) = &self.fleet {
+            fleet.inherited.forget(which);
+        }
         self.overflow.reset(which).await
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollkeeper_core::{Algorithm, Limit, Quota, Width, Window};
+use tollkeeper_core::{Algorithm, Boot, Limit, Quota, Width, Window};
 use tollkeeper_decide::{CellName, News, Scope};
 
 /// The channel of the fleet.
@@ -13,6 +13,12 @@ pub(crate) fn write(news: &News) -> String {
     let parts: Vec<String> = match news {
         News::Recall { name, limit } => cell("recall", name, limit),
         News::Lost { name, limit } => cell("lost", name, limit),
+        News::Gather { by, scope: of, identifier } => {
+            let mut parts = vec!["gather".to_owned(), by.0.to_string()];
+            parts.extend(scope(of));
+            parts.extend(identifier.iter().map(ToString::to_string));
+            parts
+        }
         News::Reset { scope: of, identifier } => {
             let mut parts = vec!["reset".to_owned()];
             parts.extend(scope(of));
@@ -37,6 +43,13 @@ pub(crate) fn read(message: &[u8]) -> Option<News> {
             let name = Arc::new(name);
             let recall = what == "recall";
             Some(if recall { News::Recall { name, limit } } else { News::Lost { name, limit } })
+        }
+        ["gather", by, tenant, owner, space, ref identifier @ ..] if identifier.len() <= 1 => {
+            Some(News::Gather {
+                by: Boot(by.parse().ok()?),
+                scope: Arc::new(read_scope(tenant, owner, space)),
+                identifier: identifier.first().map(|&one| one.into()),
+            })
         }
         ["reset", tenant, owner, space] => Some(News::Reset {
             scope: Arc::new(read_scope(tenant, owner, space)),
@@ -111,6 +124,12 @@ mod tests {
             let all = [
                 News::Recall { name: Arc::clone(&name), limit },
                 News::Lost { name, limit },
+                News::Gather { by: Boot(7), scope: Arc::clone(&scope), identifier: None },
+                News::Gather {
+                    by: Boot(u64::MAX),
+                    scope: Arc::clone(&scope),
+                    identifier: Some(text.into()),
+                },
                 News::Reset { scope: Arc::clone(&scope), identifier: Some(text.into()) },
                 News::Reset { scope, identifier: None },
                 News::Changed,
@@ -123,7 +142,9 @@ mod tests {
 
     #[test]
     fn nonsense_is_not_heard() {
-        for text in ["", "recall", "reset\na", "recall\na\n0\nb\nc\nxx\n1", "boom"] {
+        for text in
+            ["", "recall", "reset\na", "gather\nx\na\n0\nb", "recall\na\n0\nb\nc\nxx\n1", "boom"]
+        {
             assert_eq!(read(text.as_bytes()), None);
         }
         assert_eq!(read(&[0xff, 0xfe]), None);

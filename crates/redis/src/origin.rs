@@ -390,7 +390,7 @@ impl Origin for RedisOrigin {
             // A moment later it is too late for them.
             News::Recall { .. } | News::Lost { .. } => 1,
             // Heard twice they do no harm; not said, nobody could miss them.
-            News::Reset { .. } | News::Changed => SAID_TIMES_MAX,
+            News::Gather { .. } | News::Reset { .. } | News::Changed => SAID_TIMES_MAX,
         };
         self.0.runtime.spawn(async move { inner.say(&message, times).await });
     }

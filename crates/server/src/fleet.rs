@@ -86,7 +86,7 @@ async fn is_ready(origin: &RedisOrigin) {
     }
 }
 
-/// Counters of this node alone, which another node was told to set back. A reset that comes again finds nothing.
+/// Counters of this node alone, which another node is about to set back. Of several one waits for the other.
 async fn reset_here(decider: Arc<Decider>, tag: NamespaceTag, identifier: Option<Box<str>>) {
     if let Err(error) = decider.reset_here(&tag, identifier.as_deref()).await {
         tracing::warn!("counters that another node reset could not be reset here: {error}");
@@ -117,7 +117,9 @@ impl Shared {
                     self.fleet.missed_news();
                 }
                 BusEvent::News(news) => {
-                    if let News::Reset { scope, identifier } = &news {
+                    if let News::Gather { by, scope, identifier } = &news
+                        && *by != self.fleet.table().boot()
+                    {
                         let tag = decider.hasher().scope(scope);
                         tokio::spawn(reset_here(Arc::clone(&decider), tag, identifier.clone()));
                     }

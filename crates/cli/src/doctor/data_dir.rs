@@ -31,7 +31,8 @@ pub(super) fn check_database(settings: &Settings) -> Option<Finding> {
     let Database::Sqlite { path } = &settings.database else { return None };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    if folder == settings.data_dir {
+    let whole = |path: &Path| std::path::absolute(path).ok();
+    if whole(folder) == whole(&settings.data_dir) {
         return None;
     }
     if !folder.is_dir() {

@@ -2,10 +2,12 @@
 //! rest. Redis knows of it, so that it must not be told as this node's own when shared limits come back.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use tollkeeper_core::{Cost, Millis, State};
 
+use crate::ports::Which;
 use crate::{CellAsk, CellKey};
 
 /// Cells that are asked for between two changes of the mode, of which one is rarely followed by the other soon. Of more the
@@ -14,6 +16,8 @@ const KEPT_MAX: usize = 65_536;
 
 #[derive(Debug, Default)]
 pub(crate) struct Inherited {
+    /// Whether there ever was any: most nodes never leave Redis.
+    any: AtomicBool,
     kept: Mutex<Kept>,
 }
 
@@ -34,14 +38,33 @@ impl Inherited {
         if kept.left != left {
             *kept = Kept { left, by_cell: HashMap::new() };
         }
+        let (_, state) = State::fresh(&ask.limit).spend(&ask.limit, ask.cost, now);
+        // What it began with before counts no more, also where there is no room.
+        kept.by_cell.remove(&ask.key);
         if kept.by_cell.len() < KEPT_MAX {
-            let (_, state) = State::fresh(&ask.limit).spend(&ask.limit, ask.cost, now);
             kept.by_cell.insert(ask.key, state);
+            self.any.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Counters were set back: what they began with is gone. Of a namespace all is forgotten, whose cells are not told apart
+    /// here: what is told too much then only makes a limit stricter.
+    pub(crate) fn forget(&self, which: Which) {
+        if !self.any.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        match which {
+            Which::Subject(subject) => kept.by_cell.retain(|key, _| key.subject != subject),
+            Which::Namespace(_) => kept.by_cell.clear(),
         }
     }
 
     /// What of it still counts. It is asked for once.
     pub(crate) fn take(&self, ask: &CellAsk, now: Millis) -> u64 {
+        if !self.any.load(Ordering::Relaxed) {
+            return 0;
+        }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(state) = kept.by_cell.remove(&ask.key) else { return 0 };
         let stands = state.probe(&ask.limit, Cost::PEEK, now);
@@ -73,5 +96,10 @@ mod tests {
             Millis(20_000),
         );
         assert_eq!(inherited.take(&ask, Millis(20_000)), 0, "of another time");
+        for which in [Which::Subject(1), Which::Namespace(0)] {
+            inherited.note(&ask, Millis(2), Millis(30_000));
+            inherited.forget(which);
+            assert_eq!(inherited.take(&ask, Millis(30_000)), 0, "set back");
+        }
     }
 }

@@ -149,7 +149,7 @@ impl Links {
         self.with(server, |server| std::mem::take(&mut server.seen_learning))
     }
 
-    /// It answers again. True when it was away.
+    /// It answers again.
     pub(super) fn recovered(&self, server: usize) {
         self.with(server, |server| {
             if server.breaker.is_open() {

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollkeeper_core::{Limit, Millis, Take, Taken};
+use tollkeeper_core::{Boot, Limit, Millis, Take, Taken};
 
 use crate::lease::{CellName, Missed, Scope};
 
@@ -19,6 +19,9 @@ pub enum News {
     Recall { name: Arc<CellName>, limit: Limit },
     /// The record of this cell is not the one that somebody was heard in: whoever has spent of it should say so again.
     Lost { name: Arc<CellName>, limit: Limit },
+    /// Those counters are about to be set back, by this node: holders give back what they have and say what they spent, and
+    /// what nodes count for themselves is set back now.
+    Gather { by: Boot, scope: Arc<Scope>, identifier: Option<Box<str>> },
     /// The counters of one identifier, or of a whole scope, were set back.
     Reset { scope: Arc<Scope>, identifier: Option<Box<str>> },
     /// Something that verdicts depend on was changed in the database.

@@ -45,6 +45,14 @@ struct Taught {
     heard: Millis,
 }
 
+/// What a probe came to.
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    /// It lost its history, or may have.
+    knows_nothing: bool,
+    in_time: bool,
+}
+
 // === impl Fleet ===
 
 impl Fleet {
@@ -109,16 +117,41 @@ impl Fleet {
             taught.resize(self.origin.servers(), Taught::default());
             // Side by side: one that hangs must not keep us from hearing of another.
             let each = taught.iter_mut().enumerate();
-            join_all(each.map(|(server, taught)| self.look_after_link(server, taught))).await;
+            let heard =
+                join_all(each.map(|(server, taught)| self.look_after_link(server, taught))).await;
+            self.tell_those_that_asked(&heard, &mut taught);
         }
     }
 
-    /// A server that is away is asked whether it is back; one that lost its history is told ours.
-    async fn look_after_link(self: &Arc<Self>, server: usize, taught: &mut Taught) {
+    /// In one walk for all of them, and with the time of after it: a walk through a large table takes long enough to lose
+    /// sight of a server.
+    fn tell_those_that_asked(&self, heard: &[Option<Heard>], taught: &mut [Taught]) {
+        let of = |server: usize| heard.get(server).copied().flatten();
+        if heard.iter().flatten().any(|heard| heard.knows_nothing) {
+            self.table.assert_all(|name, _| {
+                of(self.origin.server(name)).is_some_and(|heard| heard.knows_nothing)
+            });
+        }
+        for (server, taught) in taught.iter_mut().enumerate() {
+            let Some(heard) = of(server) else { continue };
+            taught.heard = self.now();
+            // Only now: whoever asks from here on finds a cell that says first what it spent.
+            if heard.in_time {
+                self.links.recovered(server);
+            }
+        }
+    }
+
+    /// A server that is away is asked whether it is back, and each whether it lost its history.
+    async fn look_after_link(
+        self: &Arc<Self>,
+        server: usize,
+        taught: &mut Taught,
+    ) -> Option<Heard> {
         let connected = self.origin.is_connected(server);
         self.links.connected(server, connected, self.now());
         if !connected {
-            return;
+            return None;
         }
         let began = self.now();
         let answer = self.origin.probe(server).await;
@@ -128,7 +161,7 @@ impl Fleet {
         }
         let Ok(history) = answer else {
             self.links.hangs(server);
-            return;
+            return None;
         };
         // A server that takes longer than a request may is as good as away for requests.
         let in_time = self.patience.is_kept(self.now().since(began));
@@ -146,15 +179,8 @@ impl Fleet {
         let untold = learning && taught.at.is_none_or(|taught| began > taught);
         // One that was out of sight, or out of whose sight this node was, may have lost it and learnt from the others since.
         let missed = self.now().since(taught.heard) > WHOLE_MS;
-        if missed || untold {
-            self.table.assert_all(|name, _| self.origin.server(name) == server);
-        }
         taught.at = if untold { Some(at) } else { taught.at.filter(|_| learning) };
-        taught.heard = self.now();
-        // Only now: whoever asks from here on finds a cell that says first what it spent.
-        if in_time {
-            self.links.recovered(server);
-        }
+        Some(Heard { knows_nothing: missed || untold, in_time })
     }
 
     /// Says which servers answered none of it.
@@ -201,6 +227,12 @@ impl Fleet {
                     self.dispatch(errand);
                 }
             }
+            News::Gather { by, scope, identifier } => {
+                // Who says so has done it.
+                if *by != self.table.boot() {
+                    self.gather(scope, identifier.as_deref());
+                }
+            }
             News::Reset { scope, identifier } => self.forget(scope, identifier.as_deref()),
             News::Changed => {}
         }
@@ -221,6 +253,16 @@ impl Fleet {
         }
     }
 
+    /// Counters are about to be set back: leases return, and what was spent of them is told.
+    fn gather(self: &Arc<Self>, scope: &crate::Scope, identifier: Option<&str>) {
+        let meant = |name: &CellName| {
+            *name.scope == *scope && identifier.is_none_or(|one| *one == *name.identifier)
+        };
+        for errand in self.table.gather_where(self.now(), meant) {
+            self.dispatch(errand);
+        }
+    }
+
     /// Asks every node to give back what it holds of a cell and does not need, and waits until they had time to:
     /// who looks at a counter wants to see what was spent and not what is lent.
     pub async fn call_in(
@@ -237,25 +279,35 @@ impl Fleet {
         let _ = tokio::time::timeout(CALL_IN, std::future::pending::<()>()).await;
     }
 
+    /// What is lent is not forgiven. So before counters are set back all nodes are told, give back what they hold and say what
+    /// they spent; this waits until they had time to.
+    pub async fn call_in_all(self: &Arc<Self>, counters: &[(&Arc<crate::Scope>, Option<&str>)]) {
+        for (scope, identifier) in counters {
+            self.gather(scope, *identifier);
+            let (by, scope) = (self.table.boot(), Arc::clone(scope));
+            self.origin.announce(&News::Gather {
+                by,
+                scope,
+                identifier: identifier.map(Into::into),
+            });
+        }
+        if !self.modes.are_all_memory() {
+            let _ = tokio::time::timeout(CALL_IN, std::future::pending::<()>()).await;
+        }
+    }
+
     /// Sets counters back, everywhere.
     pub async fn reset(
         self: &Arc<Self>,
         scope: &Arc<crate::Scope>,
         identifier: Option<&str>,
     ) -> Result<u64, crate::OriginError> {
-        // What is lent is not forgiven. So holders are told first, give back what they have and say what they spent.
-        self.announce_reset(scope, identifier);
-        let _ = tokio::time::timeout(CALL_IN, std::future::pending::<()>()).await;
         let resetting = self.origin.reset(scope, identifier).await;
         let reset = resetting.map_err(|_| crate::OriginError::new("redis did not answer"))?;
-        self.announce_reset(scope, identifier);
-        Ok(reset)
-    }
-
-    fn announce_reset(self: &Arc<Self>, scope: &Arc<crate::Scope>, identifier: Option<&str>) {
         self.forget(scope, identifier);
         let identifier = identifier.map(Into::into);
         self.origin.announce(&News::Reset { scope: Arc::clone(scope), identifier });
+        Ok(reset)
     }
 
     pub fn links(&self) -> Vec<LinkView> {

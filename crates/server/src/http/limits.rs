@@ -101,14 +101,12 @@ async fn reset_owner(
     let field = if what == Thing::Key { "keyId" } else { "externalId" };
     let target = found.as_deref().unwrap_or(named);
     noted(call, caller, target, json!({ field: named })).await?;
-    let mut cells = 0;
-    for id in found.iter().flat_map(|id| [id.clone(), format!("quota:{id}")]) {
-        cells += decider.reset(&owner(decider.hasher(), &tenant.slug, &id), None).await?;
-    }
+    let own = found.iter().flat_map(|id| [id.clone(), format!("quota:{id}")]);
+    let own: Vec<_> = own.map(|id| owner(decider.hasher(), &tenant.slug, &id)).collect();
     let identifier = identifier_of(named);
-    for tag in tags {
-        cells += decider.reset(tag, Some(&identifier)).await?;
-    }
+    let of_rules = tags.into_iter().map(|tag| (tag, Some(&*identifier)));
+    let counters: Vec<_> = own.iter().map(|tag| (tag, None)).chain(of_rules).collect();
+    let cells = decider.reset_all(&counters).await?;
     if found.is_none() && cells == 0 { Err(missing()) } else { Ok(cells) }
 }
 

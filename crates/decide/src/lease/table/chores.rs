@@ -259,11 +259,20 @@ impl<W> LeaseTable<W> {
 
     /// What is known of all cells that `which` covers is void; what they hold goes back.
     pub fn forget_where(&self, now: Millis, which: impl Fn(&CellName) -> bool) -> Vec<Errand> {
+        for shard in &self.shards {
+            for cell in lock(shard).values_mut().filter(|cell| which(&cell.name)) {
+                cell.forget_copy();
+            }
+        }
+        self.gather_where(now, which)
+    }
+
+    /// What cells hold that `which` covers goes back, and what they spent is told.
+    pub fn gather_where(&self, now: Millis, which: impl Fn(&CellName) -> bool) -> Vec<Errand> {
         let mut errands = Vec::new();
         for shard in &self.shards {
             for cell in lock(shard).values_mut().filter(|cell| which(&cell.name)) {
                 cell.pass_time(now);
-                cell.forget_copy();
                 let holds = cell.totals.held() > cell.aside;
                 if (holds || cell.totals != cell.acked) && cell.flight.is_none() {
                     cell.hand_back();

@@ -31,6 +31,9 @@ use crate::failure::Failure;
 
 pub(crate) use parts::{Part, parts, run_parts};
 
+/// Sizes of fleets in the grid.
+const FLEETS: [usize; 4] = [1, 3, 5, 9];
+
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
@@ -38,8 +41,26 @@ pub(crate) enum Extent {
     Sample,
     /// Nodes × limits × loads for every algorithm, in half an hour; or for so many nodes alone.
     Grid(Option<usize>),
+    /// The cases of it that are hardest to use up, in some minutes; or for so many nodes alone.
+    Costs(Option<usize>),
     /// Nodes that are killed and replies that are lost, in some minutes.
     Trouble,
+}
+
+/// What is named on the command line, for fleets of so many nodes where one says so, with a binary that one may name last.
+pub(crate) fn run_on(what: &str, rest: &[&str]) -> Result<(), Failure> {
+    let nodes = rest.first().and_then(|first| first.parse().ok());
+    let tollkeeper = match rest.get(usize::from(nodes.is_some())..).unwrap_or_default() {
+        [] => None,
+        [tollkeeper] => Some(tollkeeper.into()),
+        _ => return Err(Failure::Usage(crate::USAGE)),
+    };
+    let extent = match what {
+        "grid" => Extent::Grid(nodes),
+        "costs" => Extent::Costs(nodes),
+        _ => Extent::Trouble,
+    };
+    run(extent, tollkeeper)
 }
 
 /// Builds the server unless it is given.
@@ -50,8 +71,10 @@ pub(crate) fn run(extent: Extent, tollkeeper: Option<PathBuf>) -> Result<(), Fai
     };
     match extent {
         Extent::Sample => sample::run(&program),
-        Extent::Grid(None) => grid::run(&program, &[1, 3, 5, 9]),
+        Extent::Grid(None) => grid::run(&program, &FLEETS),
         Extent::Grid(Some(nodes)) => grid::run(&program, &[nodes]),
+        Extent::Costs(None) => grid::run_costly(&program, &FLEETS),
+        Extent::Costs(Some(nodes)) => grid::run_costly(&program, &[nodes]),
         Extent::Trouble => grid::run_troubled(&program),
     }
 }

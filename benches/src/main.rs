@@ -34,7 +34,7 @@ tollkeeper-bench decide              one limit check in process, against governo
 tollkeeper-bench memory              bytes per live cell
 tollkeeper-bench http [TOLLKEEPER]   ratelimit.limit against a bare hyper server; builds the binary unless given
 tollkeeper-bench verify [PART [TOLLKEEPER]]  keys.verifyKey; parts: throughput, latency, revocation, flood, restart, check, apply
-tollkeeper-bench exact [grid [NODES]]  a fleet on one Redis: what is admitted too much or too little, and calls per decision
+tollkeeper-bench exact [grid|costs [NODES]]  a fleet on one Redis: what is admitted too much or too little, and calls per decision
 tollkeeper-bench exact PART [TOLLKEEPER]   what Redis costs a node; parts: cold, latency, gone, hot, or parts for all four
 tollkeeper-bench rules               the rules that a request meets, of up to 10,000
 tollkeeper-bench archive [ROWS]      a month from SQLite and from PostgreSQL into Parquet, read back
@@ -56,20 +56,8 @@ fn main() -> ExitCode {
             verify::part(part).and_then(|part| verify::run(&[part], Some(tollkeeper.into())))
         }
         ["exact"] => exact::run(exact::Extent::Sample, None),
-        ["exact", "grid"] => exact::run(exact::Extent::Grid(None), None),
-        ["exact", "grid", which] => match which.parse() {
-            Ok(nodes) => exact::run(exact::Extent::Grid(Some(nodes)), None),
-            Err(_) => exact::run(exact::Extent::Grid(None), Some(which.into())),
-        },
-        ["exact", "grid", nodes, tollkeeper] => {
-            let nodes = nodes.parse().map_err(|_| Failure::Invalid(USAGE.into()));
-            nodes.and_then(|nodes| {
-                exact::run(exact::Extent::Grid(Some(nodes)), Some(tollkeeper.into()))
-            })
-        }
-        ["exact", "trouble"] => exact::run(exact::Extent::Trouble, None),
-        ["exact", "trouble", tollkeeper] => {
-            exact::run(exact::Extent::Trouble, Some(tollkeeper.into()))
+        ["exact", what @ ("grid" | "costs" | "trouble"), ref rest @ ..] => {
+            exact::run_on(what, rest)
         }
         ["exact", part] => exact::parts(part).and_then(|parts| exact::run_parts(parts, None)),
         ["exact", part, tollkeeper] => {

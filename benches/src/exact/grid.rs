@@ -29,6 +29,24 @@ pub(super) fn run(program: &Path, fleets: &[usize]) -> Result<(), Failure> {
     note_bystanders(&bystanders)
 }
 
+/// Of the same those where requests cost more than one, and bursts of a bucket: what is hardest to use up, in some minutes.
+pub(super) fn run_costly(program: &Path, fleets: &[usize]) -> Result<(), Failure> {
+    let mut tally = Tally::new("Requests of several units, and bursts of a bucket", "exact costs");
+    for &nodes in fleets {
+        let fleet = Fleet::start(program, nodes)?;
+        let hard = |case: &Case| {
+            case.cost != Cost::One
+                || (case.algorithm, case.manner) == ("token_bucket", Manner::Burst)
+        };
+        let cases = undisturbed(nodes).into_iter().filter(hard).collect();
+        for batch in batches(cases) {
+            add(&mut tally, &fleet, batch, Trouble::None)?;
+        }
+    }
+    tally.sum_up();
+    Ok(())
+}
+
 /// Kills and losses: what passes a limit then. What is refused although it was left has no target here.
 pub(super) fn run_troubled(program: &Path) -> Result<(), Failure> {
     for (trouble, title) in [

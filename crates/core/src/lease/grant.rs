@@ -45,7 +45,9 @@ impl Room {
         let guided = if need > self.free { 0 } else { self.free.div_ceil(ALPHA * nodes) };
         let mut now = ask.min(guided).saturating_sub(served).min(left);
         left -= now;
-        let share = if self.soon >= 2 * nodes { self.soon.div_ceil(nodes) } else { 0 };
+        // Nor later: who is lent what is to come waits for that, and does not ask for what is there.
+        let soon = if need > self.free && self.free > 0 { 0 } else { self.soon };
+        let share = if soon >= 2 * nodes { soon.div_ceil(nodes) } else { 0 };
         let mut extra = ask.min(share).saturating_sub(served + now);
         if need <= self.free {
             let at_once = extra.min(left);

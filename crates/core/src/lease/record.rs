@@ -94,7 +94,7 @@ impl Record {
         let entry = record.boots.get(&call.boot).copied().unwrap_or_default();
         let got = if call.seq == entry.seq { entry.got } else { Got::default() };
         let short = new && call.need > 0 && !grant.took && grant.later < call.need && !learning;
-        let recall = short && record.recalls(limit, now);
+        let recall = short && record.recalls(limit, entry.totals.held(), now);
         record.fold(call);
         record.expires = now.0 + record.lifetime(limit, now);
         let taken = Taken {
@@ -332,10 +332,11 @@ impl Record {
         }
     }
 
-    fn recalls(&mut self, limit: &Limit, now: Millis) -> bool {
+    /// Do others hold what is missing here, beside what the caller does, and is it time to say so?
+    fn recalls(&mut self, limit: &Limit, own: u64, now: Millis) -> bool {
         // Of the record's window: a clock that went back is still in it.
         let (_, end) = limit.window_at(now.max(Millis(self.win)));
-        let due = self.outstanding > 0
+        let due = self.outstanding > own
             && now.0 >= self.recalled_at + RECALL_MS
             && end.since(now) > RECALL_MS;
         if due {

@@ -4,6 +4,15 @@ use tollkeeper_core::{Algorithm, Cost, Millis, Take, Totals};
 
 use super::cell::{Flight, LeaseCell, Sender, width_of};
 
+/// A burst is over when nothing was spent for so long.
+const LULL_MS: u64 = 100;
+
+/// Two looks through the table: what would be too late at the next but one is told at this one.
+const LOOKS_MS: u64 = 800;
+
+/// What was spent and not told of a bucket is not worth a call of its own below this part of it.
+const UNTOLD_PARTS: u64 = 64;
+
 /// A log lends no less but to what is spent together: who uses fewer in a fiftieth of its width asks for each.
 const LOG_LEASE_MIN: u64 = 3;
 
@@ -151,5 +160,21 @@ impl<W> LeaseCell<W> {
         let held = self.totals.held();
         let soon = self.pace.within(100, width).max(1);
         held > self.pace.until_end(left, width) || (self.pace.is_known() && held > soon)
+    }
+
+    /// Must a bucket hear what was spent of it, so that it goes on filling? What is lent is not in it, and it never fills up
+    /// to more than the rest: what was spent of a loan and not told flows back to nobody.
+    pub(super) fn hinders_refill(&self, now: Millis) -> bool {
+        let (Algorithm::TokenBucket { .. }, Some(seen)) = (self.limit.algorithm, &self.seen) else {
+            return false;
+        };
+        let ceiling = self.limit.ceiling();
+        let untold = self.totals.used.saturating_sub(self.acked.used);
+        let worth = untold > 0 && untold >= ceiling / UNTOLD_PARTS;
+        worth && now.since(self.spent_at) >= LULL_MS && {
+            let soon = seen.sight.at(now) + LOOKS_MS;
+            let free = seen.state.probe(&self.limit, Cost::PEEK, soon).remaining;
+            ceiling.saturating_sub(free) < self.acked.held().saturating_add(seen.elsewhere)
+        }
     }
 }

@@ -14,6 +14,9 @@ pub(super) const WAIT_MS_MAX: u64 = 3;
 /// Where calls take longer nobody waits: two of them and the wait are to be within the usual patience of 11 ms.
 const CALL_MS_MAX: u64 = 2;
 
+/// A cost is large from this part of a limit on.
+const LARGE_PARTS: u64 = 16;
+
 #[derive(Debug)]
 pub(super) struct Parked<W> {
     waiters: Vec<Waiter<W>>,
@@ -37,8 +40,10 @@ impl<W> LeaseCell<W> {
         if waiter.parked || seen.sight.heard.since(seen.sight.sent) > CALL_MS_MAX {
             return None;
         }
-        // Others are asked for one at a time.
-        let asked = recall && waiter.rounds > 0 && self.parked.is_none();
+        // Others are asked for one at a time. Who needs much of the limit waits also for what they were asked a moment ago,
+        // for another.
+        let called = recall || waiter.ask.cost.get() >= self.limit.ceiling() / LARGE_PARTS;
+        let asked = called && waiter.rounds > 0 && self.parked.is_none();
         if asked && self.can_be_called_in(&waiter.ask, now) {
             return Some(WAIT_MS_MAX);
         }

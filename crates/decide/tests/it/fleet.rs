@@ -11,6 +11,7 @@ mod called_in;
 mod crowded;
 mod figures;
 mod logs;
+mod mixed;
 mod rules;
 
 use tollkeeper_core::{Limit, Quota, Width, Window};

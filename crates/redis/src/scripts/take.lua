@@ -449,6 +449,8 @@ if new and (need > 0 or ask > 0) and not learning then
     -- A need that does not fit gets nothing now: what is left is for those that do.
     local guided = fits and div_up(free, ALPHA * nodes) or 0
     lend = min(max(0, min(ask, guided) - taken), left)
+    -- Nor later: who is lent what is to come waits for that, and does not ask for what is there.
+    if not fits and free > 0 then soon = 0 end
     local share = soon >= 2 * nodes and div_up(soon, nodes) or 0
     local extra = max(0, min(ask, share) - (taken + lend))
     if fits then
@@ -473,7 +475,8 @@ if new and (need > 0 or ask > 0) and not learning then
     my_granted = my_granted + lent
   end
   -- Others hold what is missing here.
-  if need > taken and later < need and outstanding > 0 and now >= recalled + RECALL_MS
+  local elsewhere = outstanding - max(0, my_granted - (my_used + my_returned))
+  if need > taken and later < need and elsewhere > 0 and now >= recalled + RECALL_MS
       and (kind == 'tb' or kind == 'sl' or win + width - now > RECALL_MS) then
     recall = 1
     write('r', now)

@@ -157,7 +157,8 @@ impl<W> LeaseTable<W> {
                 if old && quiet && cell.totals.held() > 0 {
                     cell.hand_back();
                 }
-                old && (cell.totals != cell.acked || cell.totals.held() > 0)
+                let told = cell.totals == cell.acked;
+                (old && (!told || cell.totals.held() > 0)) || cell.hinders_refill(now)
             }
         };
         let untold = cell.untold() > 0 && now.since(cell.answered) >= FLUSH_MS;
@@ -284,13 +285,17 @@ impl<W> LeaseTable<W> {
     }
 }
 
-/// What was given back is no longer dated.
+/// What was given back is no longer dated, the latest first. What is left of a group keeps its date.
 fn trim_dated<W>(cell: &mut LeaseCell<W>) {
-    let held = cell.totals.held();
-    let mut dated: u64 = cell.dated.iter().map(|(_, units)| units).sum();
-    while dated > held
-        && let Some((_, units)) = cell.dated.pop_back()
+    let dated: u64 = cell.dated.iter().map(|(_, units)| units).sum();
+    let mut gone = dated.saturating_sub(cell.totals.held());
+    while gone > 0
+        && let Some((_, units)) = cell.dated.back_mut()
     {
-        dated -= units;
+        let cut = gone.min(*units);
+        (*units, gone) = (*units - cut, gone - cut);
+        if *units == 0 {
+            cell.dated.pop_back();
+        }
     }
 }

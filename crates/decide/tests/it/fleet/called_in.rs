@@ -1,12 +1,12 @@
 //! A request that is refused what other nodes hold: it waits while that is called in, and asks once more.
 
 use tollkeeper_core::{Boot, Cost, Limit, Quota, Take, Totals, Width};
-use tollkeeper_decide::{Dealt, Errand, LeaseAsk, Link, NearLease, Turn};
+use tollkeeper_decide::{CellKey, Dealt, Errand, LeaseAsk, Link, NearLease, Turn};
 
 use super::rules::{Desk, HOUR, SECOND, ask, fixed};
 
 /// A node that shares the limit, and so much of it that was lent to that one.
-struct Other {
+pub(super) struct Other {
     said: Take,
     held: u64,
 }
@@ -15,7 +15,7 @@ struct Other {
 
 impl Other {
     /// It has borrowed what it could in so many calls.
-    fn borrows(desk: &mut Desk, ask: &LeaseAsk, calls: u64) -> Self {
+    pub(super) fn borrows(desk: &mut Desk, ask: &LeaseAsk, calls: u64) -> Self {
         let win = ask.limit.window_at(desk.now).0.0;
         let mut said = Take {
             boot: Boot(8),
@@ -36,10 +36,17 @@ impl Other {
         Self { held: said.totals.held(), said }
     }
 
-    fn gives_back(&mut self, desk: &mut Desk, key: tollkeeper_decide::CellKey) {
+    pub(super) fn gives_back(&mut self, desk: &mut Desk, key: CellKey) {
         self.said.totals.returned += std::mem::take(&mut self.held);
         self.said.seq += 1;
         desk.take(key, &Take { ask: 0, ..self.said });
+    }
+
+    /// Once more, what it could in one call.
+    pub(super) fn borrows_again(mut self, desk: &mut Desk, key: CellKey) -> Self {
+        self.said.seq += 1;
+        self.said.totals = desk.take(key, &self.said).totals;
+        Self { held: self.said.totals.held(), said: self.said }
     }
 }
 
@@ -53,7 +60,7 @@ fn absorb(desk: &mut Desk, errand: &Errand) -> Turn<u64> {
 }
 
 /// The first call for it, and what comes of that.
-fn first(desk: &mut Desk, ask: &LeaseAsk) -> (u64, Turn<u64>) {
+pub(super) fn first(desk: &mut Desk, ask: &LeaseAsk) -> (u64, Turn<u64>) {
     let NearLease::Waits(id, Some(errand)) = desk.near(ask, Link::Up) else {
         panic!("it was decided without a call")
     };
@@ -61,7 +68,7 @@ fn first(desk: &mut Desk, ask: &LeaseAsk) -> (u64, Turn<u64>) {
 }
 
 /// The second.
-fn second(desk: &mut Desk, ask: &LeaseAsk, in_ms: Option<u64>) -> Dealt {
+pub(super) fn second(desk: &mut Desk, ask: &LeaseAsk, in_ms: Option<u64>) -> Dealt {
     desk.now = desk.now + in_ms.unwrap();
     let errand = desk.table.ask_again(ask.key, desk.now).unwrap();
     let turn = absorb(desk, &errand);

@@ -1,0 +1,107 @@
+//! Bursts, and costs of one beside costs of many: what is there is had, by whoever it is enough for.
+
+use tollkeeper_core::{Cost, Limit, Quota, Width};
+use tollkeeper_decide::LeaseAsk;
+
+use super::called_in::{Other, first, second};
+use super::rules::{Desk, HOUR, SECOND, ask, fixed, sliding};
+
+fn bucket(quota: u64) -> Limit {
+    let width = Width::from_millis(SECOND).unwrap();
+    Limit::token_bucket(Quota::new(quota).unwrap(), width, None)
+}
+
+fn costing(cost: u64, limit: Limit) -> LeaseAsk {
+    LeaseAsk { cost: Cost::new(cost).unwrap(), ..ask(1, limit) }
+}
+
+/// As many ones as there are.
+fn drain(desk: &mut Desk, limit: Limit) -> u64 {
+    (0..).take_while(|_| desk.admits(&ask(1, limit))).count() as u64
+}
+
+#[test]
+fn who_is_refused_for_its_cost_leaves_what_is_free_to_smaller_ones() {
+    let mut desk = Desk::new();
+    let limit = bucket(1_000);
+    assert!(desk.admits(&costing(950, limit)));
+    assert!(!desk.admits(&costing(125, limit)));
+    assert_eq!(drain(&mut desk, limit), 50);
+}
+
+#[test]
+fn the_same_where_windows_slide() {
+    let mut desk = Desk::new();
+    let limit = sliding(1_000, 10 * SECOND);
+    desk.now = desk.now + (10 * SECOND - desk.now.0 % (10 * SECOND));
+    assert!(desk.admits(&costing(1_000, limit)));
+    // Half of the window before is over, and half of its units are free.
+    desk.now = desk.now + 15 * SECOND;
+    assert!(desk.admits(&costing(450, limit)));
+    assert!(!desk.admits(&costing(125, limit)));
+    assert_eq!(drain(&mut desk, limit), 50);
+}
+
+#[test]
+fn a_bucket_fills_while_nobody_asks_for_what_was_spent_in_a_burst() {
+    let mut desk = Desk::new();
+    let limit = bucket(1_000);
+    assert_eq!(drain(&mut desk, limit), 1_000);
+    for _ in 0..5 {
+        desk.now = desk.now + 200;
+        desk.tick();
+    }
+    assert!(drain(&mut desk, limit) >= 990, "what was spent counted as lent, and was not refilled");
+}
+
+#[test]
+fn who_asks_now_and_then_tells_a_bucket_no_more_often_than_is_worth_it() {
+    let mut desk = Desk::new();
+    let limit = bucket(10_000);
+    for _ in 0..200 {
+        assert!(desk.admits(&ask(1, limit)));
+    }
+    let before = desk.calls.len();
+    for _ in 0..20 {
+        assert!(desk.admits(&ask(1, limit)));
+        desk.now = desk.now + 200;
+        desk.tick();
+    }
+    assert!(desk.calls.len() - before <= 3, "{} calls", desk.calls.len() - before);
+}
+
+#[test]
+fn units_that_are_not_free_yet_keep_their_date_when_some_are_called_in() {
+    let mut desk = Desk::new();
+    let limit = bucket(1_040);
+    assert!(desk.admits(&costing(1_040, limit)));
+    // The first is refused, and lent what flows back soon.
+    assert!(!desk.admits(&ask(1, limit)));
+    desk.run(desk.table.recall(ask(1, limit).key, desk.now).unwrap());
+    assert!(!desk.admits(&ask(1, limit)), "spent before it had flowed back");
+}
+
+#[test]
+fn nobody_is_asked_for_what_the_caller_holds_itself() {
+    let mut desk = Desk::new();
+    let limit = fixed(1_000, HOUR);
+    let aside = desk.ask(&LeaseAsk { bundled: true, ..costing(600, limit) });
+    assert!(aside.units.is_some());
+    let (_, turn) = first(&mut desk, &costing(500, limit));
+    assert!(!turn.recall && turn.again_in.is_none());
+}
+
+#[test]
+fn a_large_cost_waits_for_what_others_were_asked_for_a_moment_ago() {
+    let mut desk = Desk::new();
+    let large = costing(400, fixed(1_000, HOUR));
+    let mut other = Other::borrows(&mut desk, &large, 3);
+    let (_, turn) = first(&mut desk, &large);
+    other.gives_back(&mut desk, large.key);
+    assert!(second(&mut desk, &large, turn.again_in).outcome.admitted());
+    let mut other = other.borrows_again(&mut desk, large.key);
+    let (_, turn) = first(&mut desk, &large);
+    assert!(!turn.recall, "not so soon again");
+    other.gives_back(&mut desk, large.key);
+    assert!(second(&mut desk, &large, turn.again_in).outcome.admitted());
+}

@@ -19,6 +19,10 @@ use crate::CellKey;
 /// Who may wait on one cell. Beyond it an ask is refused: the origin has not answered for too long already.
 pub(super) const WAITERS_MAX: usize = 4096;
 
+/// A cost is large from this part of a limit on. A log lends a fiftieth at a time: what is more never comes from a lease.
+const LARGE_PARTS: u64 = 16;
+const LARGE_PARTS_OF_LOG: u64 = 50;
+
 #[allow(clippy::struct_excessive_bools, reason = "each is a debt of its own, not one state")]
 #[derive(Debug)]
 pub(super) struct LeaseCell<W> {
@@ -290,8 +294,20 @@ impl<W> LeaseCell<W> {
         let width = width_of(&self.limit, now);
         let win = if self.win > 0 { self.win } else { now.0 - now.0 % width };
         self.pace.turn_to(win, width);
-        self.pace.spend(units);
+        // Leases are for what they save calls for: a few large costs would have it borrow what nobody spends.
+        if !self.is_large(units) {
+            self.pace.spend(units);
+        }
         self.spent_at = now;
+    }
+
+    /// Is it so much of the limit that few of its kind pass in a window?
+    pub(super) fn is_large(&self, cost: u64) -> bool {
+        let parts = match self.limit.algorithm {
+            Algorithm::SlidingLog(_) => LARGE_PARTS_OF_LOG,
+            _ => LARGE_PARTS,
+        };
+        cost > 1 && cost >= self.limit.ceiling() / parts
     }
 
     /// The answer to an ask that has its units.

@@ -14,9 +14,6 @@ pub(super) const WAIT_MS_MAX: u64 = 3;
 /// Where calls take longer nobody waits: two of them and the wait are to be within the usual patience of 11 ms.
 const CALL_MS_MAX: u64 = 2;
 
-/// A cost is large from this part of a limit on.
-const LARGE_PARTS: u64 = 16;
-
 #[derive(Debug)]
 pub(super) struct Parked<W> {
     waiters: Vec<Waiter<W>>,
@@ -42,7 +39,7 @@ impl<W> LeaseCell<W> {
         }
         // Others are asked for one at a time. Who needs much of the limit waits also for what they were asked a moment ago,
         // for another.
-        let called = recall || waiter.ask.cost.get() >= self.limit.ceiling() / LARGE_PARTS;
+        let called = recall || self.is_large(waiter.ask.cost.get());
         let asked = called && waiter.rounds > 0 && self.parked.is_none();
         if asked && self.can_be_called_in(&waiter.ask, now) {
             return Some(WAIT_MS_MAX);

@@ -1,6 +1,6 @@
 //! Bursts, and costs of one beside costs of many: what is there is had, by whoever it is enough for.
 
-use tollkeeper_core::{Cost, Limit, Quota, Width};
+use tollkeeper_core::{Boot, Cost, Limit, Quota, Take, Totals, Width};
 use tollkeeper_decide::LeaseAsk;
 
 use super::called_in::{Other, first, second};
@@ -17,7 +17,7 @@ fn costing(cost: u64, limit: Limit) -> LeaseAsk {
 
 /// As many ones as there are.
 fn drain(desk: &mut Desk, limit: Limit) -> u64 {
-    (0..).take_while(|_| desk.admits(&ask(1, limit))).count() as u64
+    (0..limit.ceiling()).take_while(|_| desk.admits(&ask(1, limit))).count() as u64
 }
 
 #[test]
@@ -104,4 +104,19 @@ fn a_large_cost_waits_for_what_others_were_asked_for_a_moment_ago() {
     assert!(!turn.recall, "not so soon again");
     other.gives_back(&mut desk, large.key);
     assert!(second(&mut desk, &large, turn.again_in).outcome.admitted());
+}
+
+#[test]
+fn what_large_costs_spend_is_no_reason_to_borrow() {
+    let mut desk = Desk::new();
+    let limit = fixed(1_000, HOUR);
+    for _ in 0..4 {
+        assert!(desk.admits(&costing(125, limit)));
+        assert!(desk.admits(&ask(1, limit)));
+    }
+    let last = *desk.calls.last().unwrap();
+    let rest = 1_000 - 4 * 126 - 8;
+    let other =
+        Take { boot: Boot(8), seq: 1, totals: Totals::default(), need: rest, ask: 0, ..last };
+    assert!(desk.take(ask(1, limit).key, &other).took, "lent to a node that spends four ones");
 }

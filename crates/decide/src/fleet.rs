@@ -103,9 +103,19 @@ impl Fleet {
 
     /// Units for every ask, or a refusal. What was set aside for the others goes back when this is dropped.
     pub async fn obtain(self: &Arc<Self>, asks: &[SharedAsk<'_>]) -> Gathered {
+        let began = (self.clock)();
+        let gathered = self.obtain_all(asks, began).await;
+        // A window may end while one ask waits for what another has: then nobody refused, and all are asked for once more.
+        if asks.len() < 2 || !gathered.passed || gathered.is_ready((self.clock)()) {
+            return gathered;
+        }
+        drop(gathered);
+        Box::pin(self.obtain_all(asks, began)).await
+    }
+
+    async fn obtain_all(self: &Arc<Self>, asks: &[SharedAsk<'_>], began: Millis) -> Gathered {
         let mut gathered =
             Gathered { hold: Hold::new(&self.table), dealt: SmallVec::new(), passed: true };
-        let began = (self.clock)();
         // A refusal that is remembered for any of them refuses them all, before anything is taken.
         let remembered = asks.len() > 1 && self.remembers_refusal(asks);
         for asked in asks {

@@ -15,6 +15,7 @@ use crate::client::Redis;
 use crate::clock::now;
 use crate::epoch::{self, Epoch};
 use crate::error::CallError;
+use crate::link::ServerView;
 use crate::name::{record_pattern, written};
 use crate::news::{self, BUS};
 use crate::options::Options;
@@ -194,7 +195,13 @@ async fn keep_places(inner: std::sync::Weak<Inner>) {
 impl Inner {
     /// Which tags are where, and who is connected.
     fn look(&self) {
-        let views = self.redis.servers();
+        let mut views = self.redis.servers();
+        // One whose slots went to others still answers, and counts nothing of ours: there is nothing to ask it, and nothing
+        // amiss with it. Before anybody is found, all stand for one that is away.
+        let counts = |view: &ServerView| view.tags.iter().next().is_some();
+        if views.iter().any(counts) {
+            views.retain(counts);
+        }
         let addresses = views.iter().map(|view| view.address.clone()).collect();
         let mut places =
             Places { of_tag: vec![0; usize::from(TAGS)], addresses, ..Places::default() };

@@ -118,6 +118,20 @@ impl RedisServer {
         }
     }
 
+    /// The answers to many commands, a line each, from one `redis-cli`.
+    pub fn ask_all(&self, commands: &[String]) -> String {
+        let lines = self.folder.join("commands");
+        let asked = fs::write(&lines, commands.join("\n")).and_then(|()| {
+            let mut cli = Command::new("redis-cli");
+            cli.args(["-h", "127.0.0.1", "-p", &self.port.to_string()]);
+            cli.stdin(fs::File::open(&lines)?).output()
+        });
+        asked.map_or_else(
+            |error| format!("redis-cli: {error}"),
+            |done| String::from_utf8_lossy(&done.stdout).trim_end().to_owned(),
+        )
+    }
+
     /// Asks until the answer contains `part`.
     pub fn ask_until(&self, command: &[&str], part: &str) -> Result<(), RedisFailure> {
         let mut answer = String::new();

@@ -74,6 +74,17 @@ impl RedisCluster {
         }
     }
 
+    /// All slots of a primary but one go to another. None of them may have keys.
+    pub fn give_all_but(&self, kept: u16, from: usize, to: usize) {
+        let ((first, last), target) = (bounds(from), self.id(to));
+        let given = (first..=last).filter(|slot| *slot != kept);
+        let commands: Vec<String> =
+            given.map(|slot| format!("CLUSTER SETSLOT {slot} NODE {target}")).collect();
+        for place in [to, from] {
+            self.nodes[place].ask_all(&commands);
+        }
+    }
+
     fn id(&self, place: usize) -> String {
         self.nodes[place].ask(&["CLUSTER", "MYID"])
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::{JoinError, JoinSet};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::task::{JoinError, JoinHandle, JoinSet};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 use tollkeeper_core::Millis;
 
 use super::links::ServerSet;
@@ -33,7 +33,10 @@ const WHOLE_MS: u64 = 500;
 /// What a message to all nodes and their calls take, with room for a busy machine.
 const CALL_IN: Duration = Duration::from_millis(40);
 
-/// A shutdown gives leases back for so long; what remains is in the journal.
+/// Upkeep that ended begins anew no more often than this.
+const ANEW: Duration = Duration::from_secs(1);
+
+/// A shutdown, and who sets counters back, gives leases back for so long; what remains is in the journal.
 const CLOSE: Duration = Duration::from_secs(3);
 
 /// What one server was told, and when it was heard.
@@ -58,7 +61,29 @@ struct Heard {
 impl Fleet {
     /// Runs for as long as the node does.
     pub async fn keep(self: Arc<Self>) {
-        tokio::join!(self.look_after_leases(), self.count_members(), self.look_after_links());
+        tokio::join!(
+            self.always("leases", |fleet| async move { fleet.look_after_leases().await }),
+            self.always("members", |fleet| async move { fleet.count_members().await }),
+            self.always("links", |fleet| async move { fleet.look_after_links().await }),
+        );
+    }
+
+    /// A node that went on without this would tell nobody what it spends, or take its servers for away: should it end, that
+    /// is said and it begins anew.
+    async fn always<F>(self: &Arc<Self>, what: &str, run: impl Fn(Arc<Self>) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let mut ticks = interval(ANEW);
+        loop {
+            ticks.tick().await;
+            // A set ends what it runs when it is dropped.
+            let mut running = JoinSet::new();
+            running.spawn(run(Arc::clone(self)));
+            if let Some(Err(error)) = running.join_next().await {
+                tracing::error!(what, %error, "a defect: upkeep of the fleet ended, and begins anew");
+            }
+        }
     }
 
     async fn look_after_leases(self: &Arc<Self>) {
@@ -72,15 +97,26 @@ impl Fleet {
         }
     }
 
-    /// Makes the calls that a part of the table needs, a few at a time. A cell whose turn has not come has no call under way
-    /// that requests for it would have to wait for.
+    /// Makes the calls that a part of the table needs.
     async fn look_through(self: &Arc<Self>, part: usize, of: usize) {
+        self.walk(part, |place, hears| {
+            self.table.look(place, of, self.at_once(), hears, self.now())
+        })
+        .await;
+    }
+
+    /// Makes calls as it goes through the table, a few at a time. A cell whose turn has not come has no call under way that
+    /// requests for it would have to wait for.
+    async fn walk(
+        self: &Arc<Self>,
+        first: usize,
+        step: impl Fn(Place, &dyn Fn(&CellName) -> bool) -> (Vec<Errand>, Option<Place>),
+    ) {
         let mut deaf = self.links.deaf(self.origin.servers());
-        let mut from = Some(Place::shard(part));
+        let mut from = Some(Place::shard(first));
         while let Some(place) = from {
-            let hears =
-                |name: &CellName| deaf.is_empty() || !deaf.contains(self.origin.server(name));
-            let (errands, next) = self.table.look(place, of, self.at_once(), hears, self.now());
+            let (errands, next) =
+                step(place, &|name| deaf.is_empty() || !deaf.contains(self.origin.server(name)));
             // What was not heard is told when its turn comes again. Who has heard none of it is passed over until then, or
             // what others must be told would wait behind it.
             deaf = deaf.with(self.run_all(errands).await);
@@ -244,23 +280,28 @@ impl Fleet {
     }
 
     /// Counters were set back: what is remembered of them is void, and leases return.
-    fn forget(self: &Arc<Self>, scope: &crate::Scope, identifier: Option<&str>) {
-        let errands = self.table.forget_where(self.now(), |name| {
-            *name.scope == *scope && identifier.is_none_or(|one| *one == *name.identifier)
-        });
-        for errand in errands {
-            self.dispatch(errand);
-        }
+    fn forget(self: &Arc<Self>, scope: &Arc<crate::Scope>, identifier: Option<&str>) {
+        self.table.forget_where(|name| name.is_among(scope, identifier));
+        self.gather(scope, identifier);
     }
 
     /// Counters are about to be set back: leases return, and what was spent of them is told.
-    fn gather(self: &Arc<Self>, scope: &crate::Scope, identifier: Option<&str>) {
-        let meant = |name: &CellName| {
-            *name.scope == *scope && identifier.is_none_or(|one| *one == *name.identifier)
-        };
-        for errand in self.table.gather_where(self.now(), meant) {
-            self.dispatch(errand);
-        }
+    fn gather(
+        self: &Arc<Self>,
+        scope: &Arc<crate::Scope>,
+        identifier: Option<&str>,
+    ) -> JoinHandle<()> {
+        let (fleet, scope) = (Arc::clone(self), Arc::clone(scope));
+        let identifier: Option<Box<str>> = identifier.map(Into::into);
+        self.backstage.spawn(async move {
+            let meant = |name: &CellName| name.is_among(&scope, identifier.as_deref());
+            fleet
+                .walk(0, |place, hears| {
+                    let which = |name: &CellName| meant(name) && hears(name);
+                    fleet.table.gather(place, fleet.at_once(), which, fleet.now())
+                })
+                .await;
+        })
     }
 
     /// Asks every node to give back what it holds of a cell and does not need, and waits until they had time to:
@@ -276,14 +317,15 @@ impl Fleet {
         if let Some(errand) = self.table.recall(cell.key, self.now()) {
             self.dispatch(errand);
         }
-        let _ = tokio::time::timeout(CALL_IN, std::future::pending::<()>()).await;
+        let _ = timeout(CALL_IN, std::future::pending::<()>()).await;
     }
 
     /// What is lent is not forgiven. So before counters are set back all nodes are told, give back what they hold and say what
     /// they spent; this waits until they had time to.
     pub async fn call_in_all(self: &Arc<Self>, counters: &[(&Arc<crate::Scope>, Option<&str>)]) {
+        let mut own = Vec::with_capacity(counters.len());
         for (scope, identifier) in counters {
-            self.gather(scope, *identifier);
+            own.push(self.gather(scope, *identifier));
             let (by, scope) = (self.table.boot(), Arc::clone(scope));
             self.origin.announce(&News::Gather {
                 by,
@@ -292,7 +334,9 @@ impl Fleet {
             });
         }
         if !self.modes.are_all_memory() {
-            let _ = tokio::time::timeout(CALL_IN, std::future::pending::<()>()).await;
+            // What is under way goes on when nobody waits for it any more.
+            let own = timeout(CLOSE, join_all(own.into_iter()));
+            let _ = tokio::join!(own, timeout(CALL_IN, std::future::pending::<()>()));
         }
     }
 
@@ -326,6 +370,6 @@ impl Fleet {
             self.run_all(errands).await;
             let _ = self.origin.leave().await;
         };
-        let _ = tokio::time::timeout(CLOSE, closing).await;
+        let _ = timeout(CLOSE, closing).await;
     }
 }

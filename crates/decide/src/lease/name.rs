@@ -45,6 +45,11 @@ impl CellName {
         Self { scope: Arc::clone(scope), identifier: identifier.into() }
     }
 
+    /// Of this scope, and of this identifier where one is named?
+    pub fn is_among(&self, scope: &Scope, identifier: Option<&str>) -> bool {
+        *self.scope == *scope && identifier.is_none_or(|one| *one == *self.identifier)
+    }
+
     /// One of 1,024 tags, the same on every node: cells of one tag live on one server. The hash is no secret, but
     /// nothing of the name itself decides where the cell goes.
     #[allow(clippy::cast_possible_truncation, reason = "a remainder below 1,024")]

@@ -13,6 +13,7 @@ mod figures;
 mod logs;
 mod mixed;
 mod rules;
+mod upkeep;
 
 use tollkeeper_core::{Limit, Quota, Width, Window};
 use tollkeeper_testkit::fleet::{Plan, Story, run};

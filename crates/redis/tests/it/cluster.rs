@@ -16,6 +16,8 @@ use crate::{PATIENT, connected, count, options, start, start_with, until};
 const TAG: u16 = 17;
 const SLOT: u16 = 12304;
 const OWNER: usize = 2;
+/// `CLUSTER KEYSLOT {home}`, on the second; no tag has it too.
+const HOME_SLOT: u16 = 10814;
 /// On the first primary.
 const BYSTANDER: u16 = 3;
 
@@ -120,6 +122,24 @@ async fn a_killed_primary_is_replaced_and_a_cluster_that_is_down_says_so() {
         matches!(other, Err(CallError::Refused(Refusal::ClusterDown(_))))
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_without_any_cells_is_not_asked_about_them_and_is_no_trouble() {
+    let cluster = RedisCluster::start().unwrap();
+    // It keeps the home keys, so it stays a primary that everybody knows.
+    cluster.give_all_but(HOME_SLOT, 1, 0);
+    let origin = RedisOrigin::start(&cluster.url().parse().unwrap(), Boot(1), &Handle::current());
+    until("all three are connected", async || {
+        let views = origin.redis().servers();
+        views.len() == 3 && views.iter().all(|view| view.connected)
+    })
+    .await;
+    until("two of them have all cells", async || origin.servers() == 2).await;
+    for server in 0..2 {
+        until("each answers", async || origin.probe(server).await.is_ok()).await;
+    }
+    assert!(origin.members().await.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

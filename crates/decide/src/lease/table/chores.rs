@@ -33,10 +33,9 @@ pub struct Place {
     left: Vec<CellKey>,
 }
 
-/// What one look is for, and what it has found.
+/// What is done with each cell, and what calls came of it, of which there are to be so many.
 struct Look<F> {
-    hears: F,
-    now: Millis,
+    visit: F,
     most: usize,
     errands: Vec<Errand>,
 }
@@ -55,6 +54,28 @@ impl Place {
 impl<F> Look<F> {
     fn is_done(&self) -> bool {
         self.errands.len() >= self.most
+    }
+
+    /// Looks at the cells of a shard, or at those of them that are left; returns those that are left then.
+    fn go_through<W>(&mut self, shard: &mut Shard<W>, mut left: Vec<CellKey>) -> Vec<CellKey>
+    where
+        F: Fn(&mut LeaseCell<W>) -> Option<Errand>,
+    {
+        if left.is_empty() {
+            let mut cells = shard.values_mut();
+            while !self.is_done() {
+                let Some(cell) = cells.next() else { return Vec::new() };
+                self.errands.extend((self.visit)(cell));
+            }
+            return cells.map(|cell| cell.key).collect();
+        }
+        while !self.is_done() {
+            let Some(key) = left.pop() else { break };
+            if let Some(cell) = shard.get_mut(&key) {
+                self.errands.extend((self.visit)(cell));
+            }
+        }
+        left
     }
 }
 
@@ -76,11 +97,18 @@ impl<W> LeaseTable<W> {
         hears: impl Fn(&CellName) -> bool,
         now: Millis,
     ) -> (Vec<Errand>, Option<Place>) {
-        let mut look = Look { hears, now, most, errands: Vec::new() };
+        let visit = |cell: &mut LeaseCell<W>| {
+            if hears(&cell.name) {
+                return self.chore(cell, now);
+            }
+            cell.pass_time(now);
+            None
+        };
+        let mut look = Look { visit, most, errands: Vec::new() };
         let Place { shard: mut at, mut left } = from;
         while let Some(shard) = self.shards.get(at) {
             let mut shard = lock(shard);
-            left = self.look_at(&mut shard, left, &mut look);
+            left = look.go_through(&mut shard, left);
             if !left.is_empty() {
                 return (look.errands, Some(Place { shard: at, left }));
             }
@@ -92,38 +120,6 @@ impl<W> LeaseTable<W> {
             at += step.max(1);
         }
         (look.errands, None)
-    }
-
-    /// Looks at the cells of a shard, or at those of them that are left; returns those that are left then.
-    fn look_at(
-        &self,
-        shard: &mut Shard<W>,
-        mut left: Vec<CellKey>,
-        look: &mut Look<impl Fn(&CellName) -> bool>,
-    ) -> Vec<CellKey> {
-        if left.is_empty() {
-            let mut cells = shard.values_mut();
-            while !look.is_done() {
-                let Some(cell) = cells.next() else { return Vec::new() };
-                self.visit(cell, look);
-            }
-            return cells.map(|cell| cell.key).collect();
-        }
-        while !look.is_done() {
-            let Some(key) = left.pop() else { break };
-            if let Some(cell) = shard.get_mut(&key) {
-                self.visit(cell, look);
-            }
-        }
-        left
-    }
-
-    fn visit(&self, cell: &mut LeaseCell<W>, look: &mut Look<impl Fn(&CellName) -> bool>) {
-        if (look.hears)(&cell.name) {
-            look.errands.extend(self.chore(cell, look.now));
-        } else {
-            cell.pass_time(look.now);
-        }
     }
 
     pub(super) fn chore(&self, cell: &mut LeaseCell<W>, now: Millis) -> Option<Errand> {
@@ -258,30 +254,45 @@ impl<W> LeaseTable<W> {
         }
     }
 
-    /// What is known of all cells that `which` covers is void; what they hold goes back.
-    pub fn forget_where(&self, now: Millis, which: impl Fn(&CellName) -> bool) -> Vec<Errand> {
+    /// What is known of all cells that `which` covers is void.
+    pub fn forget_where(&self, which: impl Fn(&CellName) -> bool) {
         for shard in &self.shards {
             for cell in lock(shard).values_mut().filter(|cell| which(&cell.name)) {
                 cell.forget_copy();
             }
         }
-        self.gather_where(now, which)
     }
 
-    /// What cells hold that `which` covers goes back, and what they spent is told.
-    pub fn gather_where(&self, now: Millis, which: impl Fn(&CellName) -> bool) -> Vec<Errand> {
-        let mut errands = Vec::new();
-        for shard in &self.shards {
-            for cell in lock(shard).values_mut().filter(|cell| which(&cell.name)) {
-                cell.pass_time(now);
-                let holds = cell.totals.held() > cell.aside;
-                if (holds || cell.totals != cell.acked) && cell.flight.is_none() {
-                    cell.hand_back();
-                    errands.push(self.tell(cell));
-                }
+    /// What cells hold that `which` covers goes back, and what they spent is told: from one place on, until there are `most`
+    /// calls to make, with the place to go on from.
+    pub fn gather(
+        &self,
+        from: Place,
+        most: usize,
+        which: impl Fn(&CellName) -> bool,
+        now: Millis,
+    ) -> (Vec<Errand>, Option<Place>) {
+        let visit = |cell: &mut LeaseCell<W>| {
+            if cell.flight.is_some() || !which(&cell.name) {
+                return None;
             }
+            cell.pass_time(now);
+            let told = cell.totals == cell.acked && cell.totals.held() <= cell.aside;
+            (!told).then(|| {
+                cell.hand_back();
+                self.tell(cell)
+            })
+        };
+        let mut look = Look { visit, most, errands: Vec::new() };
+        let Place { shard: mut at, mut left } = from;
+        while let Some(shard) = self.shards.get(at) {
+            left = look.go_through(&mut lock(shard), left);
+            if !left.is_empty() {
+                return (look.errands, Some(Place { shard: at, left }));
+            }
+            at += 1;
         }
-        errands
+        (look.errands, None)
     }
 }
 

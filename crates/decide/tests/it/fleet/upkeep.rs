@@ -1,0 +1,169 @@
+//! A node of a fleet over time: what it does unasked, and what it makes of a window that ends meanwhile.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tollkeeper_core::{Boot, Millis, Record, Take, Taken};
+use tollkeeper_decide::{
+    Asking, CellName, Fleet, History, LeaseAsk, LeaseTable, Mode, News, Origin, Patience, Scope,
+    SharedAsk,
+};
+
+use super::rules::{SECOND, START, ask, fixed};
+
+/// By cell and window.
+type Records = HashMap<(Box<str>, u64), Option<Record>>;
+
+/// Records in memory, behind calls that take a moment.
+#[derive(Default)]
+struct Memory {
+    records: Mutex<Records>,
+    /// What is lent of each, as its last call heard.
+    lent: Mutex<HashMap<Box<str>, u64>>,
+    now: AtomicU64,
+    under_way: AtomicUsize,
+    /// The most calls that were under way at once.
+    crowd: AtomicUsize,
+    members: AtomicUsize,
+    /// The count of members fails once as no origin may.
+    broken: AtomicBool,
+    /// Calls for this identifier end after the window.
+    late: Mutex<Option<&'static str>>,
+}
+
+struct Shelf(Arc<Memory>);
+
+// === impl Memory ===
+
+impl Memory {
+    fn now(&self) -> Millis {
+        Millis(self.now.load(Ordering::Relaxed))
+    }
+
+    fn take(&self, name: &CellName, take: &Take) -> Taken {
+        let taken = {
+            let mut records = self.records.lock().unwrap();
+            let record = records.entry((name.identifier.clone(), take.win)).or_default();
+            Record::take(record, take, false, self.now())
+        };
+        self.lent.lock().unwrap().insert(name.identifier.clone(), taken.outstanding);
+        if self.late.lock().unwrap().take_if(|late| **late == *name.identifier).is_some() {
+            let (_, end) = take.limit.window_at(self.now());
+            self.now.store(end.0 + 1, Ordering::Relaxed);
+        }
+        taken
+    }
+}
+
+// === impl Shelf ===
+
+impl Origin for Shelf {
+    fn take(&self, name: &Arc<CellName>, take: &Take, _: Duration) -> Asking<Taken> {
+        let (memory, name, take) = (Arc::clone(&self.0), Arc::clone(name), *take);
+        Box::pin(async move {
+            let here = memory.under_way.fetch_add(1, Ordering::Relaxed) + 1;
+            memory.crowd.fetch_max(here, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+            let taken = memory.take(&name, &take);
+            memory.under_way.fetch_sub(1, Ordering::Relaxed);
+            Ok(taken)
+        })
+    }
+
+    fn server(&self, _: &CellName) -> usize {
+        0
+    }
+
+    fn servers(&self) -> usize {
+        1
+    }
+
+    fn is_connected(&self, _: usize) -> bool {
+        true
+    }
+
+    fn probe(&self, _: usize) -> Asking<History> {
+        Box::pin(async { Ok(History::Whole) })
+    }
+
+    fn members(&self) -> Asking<u64> {
+        assert!(!self.0.broken.swap(false, Ordering::Relaxed), "meant to fail");
+        self.0.members.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async { Ok(1) })
+    }
+
+    fn leave(&self) -> Asking<()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn announce(&self, _: &News) {}
+
+    fn reset(&self, _: &Arc<Scope>, _: Option<&str>) -> Asking<u64> {
+        self.0.records.lock().unwrap().clear();
+        Box::pin(async { Ok(0) })
+    }
+}
+
+fn fleet() -> (Arc<Memory>, Arc<Fleet>) {
+    let memory = Arc::new(Memory::default());
+    memory.now.store(START.0, Ordering::Relaxed);
+    let clock = Arc::clone(&memory);
+    let table = LeaseTable::new(64 * 1024, Boot(7));
+    let origin = Arc::new(Shelf(Arc::clone(&memory)));
+    let clock = Arc::new(move || clock.now());
+    let patience = Patience::USUAL;
+    let fleet = Fleet::new(table, origin, Mode::Redis, clock, patience, Handle::current());
+    (memory, fleet)
+}
+
+fn asked<'a>(ask: LeaseAsk, scope: &'a Arc<Scope>, identifier: &'a str) -> SharedAsk<'a> {
+    SharedAsk { ask, scope, identifier }
+}
+
+#[tokio::test]
+async fn a_window_that_ends_while_one_of_two_limits_is_asked_for_refuses_nobody() {
+    let (memory, fleet) = fleet();
+    let scope = Arc::new(Scope::namespace("t", "s"));
+    let bundled = |key| LeaseAsk { bundled: true, ..ask(key, fixed(1000, SECOND)) };
+    let asks = [asked(bundled(1), &scope, "first"), asked(bundled(2), &scope, "second")];
+    *memory.late.lock().unwrap() = Some("second");
+    let gathered = fleet.obtain(&asks).await;
+    assert!(memory.late.lock().unwrap().is_none(), "the window did not end meanwhile");
+    assert!(gathered.passed);
+    assert!(gathered.spend(fleet.now()), "what was set aside ended with the window");
+}
+
+#[tokio::test]
+async fn a_namespace_is_set_back_by_a_few_calls_at_a_time() {
+    let (memory, fleet) = fleet();
+    let scope = Arc::new(Scope::namespace("t", "s"));
+    for place in 0..2000 {
+        let identifier = format!("i{place}");
+        // So large a limit that some of it is lent with the first call.
+        let one = ask(place, fixed(100_000, SECOND));
+        for _ in 0..3 {
+            let gathered = fleet.obtain(&[asked(one, &scope, &identifier)]).await;
+            assert!(gathered.passed && gathered.spend(fleet.now()));
+        }
+    }
+    assert!(memory.lent.lock().unwrap().values().sum::<u64>() > 0, "nothing was lent");
+    memory.crowd.store(0, Ordering::Relaxed);
+    fleet.call_in_all(&[(&scope, None)]).await;
+    let crowd = memory.crowd.load(Ordering::Relaxed);
+    assert!((2..=32).contains(&crowd), "{crowd} calls at once");
+    let lent: u64 = memory.lent.lock().unwrap().values().sum();
+    assert_eq!(lent, 0, "all of it was given back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn upkeep_that_fails_begins_anew() {
+    let (memory, fleet) = fleet();
+    memory.broken.store(true, Ordering::Relaxed);
+    let keeping = tokio::spawn(Arc::clone(&fleet).keep());
+    tokio::time::timeout(Duration::from_secs(5), std::future::pending::<()>()).await.unwrap_err();
+    keeping.abort();
+    assert!(memory.members.load(Ordering::Relaxed) > 2, "nobody counts members any more");
+}

@@ -93,24 +93,13 @@ impl OnVetted for Renewal {
     }
 }
 
-/// Usually all are of this process, and one round trip says so.
 async fn check(fresh: &Fresh) -> Result<(), CallError> {
     let tags: Vec<u16> = fresh.tags().iter().collect();
-    let gets: Vec<_> = tags
-        .iter()
-        .map(|tag| {
-            let mut get = cmd("GET");
-            get.arg(epoch_key(*tag));
-            get
-        })
-        .collect();
-    let found = fresh.commands(&gets, PATIENCE).await?;
-    let mut foreign = Vec::new();
-    for (tag, value) in tags.iter().zip(found) {
-        if !matches!(value?, Value::BulkString(text) if is_of(&text, fresh.run_id())) {
-            foreign.push(*tag);
-        }
-    }
+    let foreign = if stood_in_for(fresh) {
+        forget(fresh, &tags).await?
+    } else {
+        foreign(fresh, &tags).await?
+    };
     // Many at once: one after the other would take longer than a server may that is not next door.
     for some in foreign.chunks(AT_ONCE) {
         for renewed in join_all(some.iter().map(|tag| renew(fresh, *tag))).await {
@@ -126,6 +115,33 @@ async fn check(fresh: &Fresh) -> Result<(), CallError> {
         );
     }
     Ok(())
+}
+
+/// Was another server in its place since this node saw it? What that one counted is not in its records, though all of them
+/// are its own: a server that was cut off, and came back without a look at its successor.
+fn stood_in_for(fresh: &Fresh) -> bool {
+    fresh.before().is_some_and(|before| *before.run_id != *fresh.run_id())
+}
+
+/// Whatever it knows is not all there is.
+async fn forget(fresh: &Fresh, tags: &[u16]) -> Result<Vec<u16>, CallError> {
+    let dels: Vec<_> = tags.iter().map(|tag| cmd("DEL").arg(epoch_key(*tag)).take()).collect();
+    for gone in fresh.commands(&dels, PATIENCE).await? {
+        gone?;
+    }
+    Ok(tags.to_vec())
+}
+
+/// Which of them another process wrote, or none. Usually all are of this one, and one round trip says so.
+async fn foreign(fresh: &Fresh, tags: &[u16]) -> Result<Vec<u16>, CallError> {
+    let gets: Vec<_> = tags.iter().map(|tag| cmd("GET").arg(epoch_key(*tag)).take()).collect();
+    let mut foreign = Vec::new();
+    for (tag, value) in tags.iter().zip(fresh.commands(&gets, PATIENCE).await?) {
+        if !matches!(value?, Value::BulkString(text) if is_of(&text, fresh.run_id())) {
+            foreign.push(*tag);
+        }
+    }
+    Ok(foreign)
 }
 
 async fn renew(fresh: &Fresh, tag: u16) -> Result<Value, CallError> {

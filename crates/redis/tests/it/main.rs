@@ -15,6 +15,7 @@ mod encryption;
 mod eviction;
 mod fake;
 mod guarded;
+mod history;
 mod outage;
 mod refusal;
 mod replies;

@@ -22,8 +22,10 @@ impl<W> LeaseCell<W> {
     /// The next call of this cell, for its first waiter if there is one.
     pub(super) fn depart(&mut self, sender: &Sender, now: Millis) -> Take {
         self.open_ahead(now);
+        // Those that need much of the limit ask for themselves: what could be lent for them is never enough.
         let costs = self.waiters.iter().map(|waiter| waiter.ask.cost.get());
-        let waiting = costs.fold(0, u64::saturating_add);
+        let lends = costs.enumerate().filter(|(at, cost)| *at == 0 || !self.is_large(*cost));
+        let waiting = lends.fold(0, |sum: u64, (_, cost)| sum.saturating_add(cost));
         let more = self.wanted_at_once();
         let mut ask = waiting.saturating_sub(more).max(self.demand());
         let front = self.waiters.front().map(|waiter| (waiter.id, waiter.ask));

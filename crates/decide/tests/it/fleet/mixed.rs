@@ -1,7 +1,7 @@
 //! Bursts, and costs of one beside costs of many: what is there is had, by whoever it is enough for.
 
 use tollkeeper_core::{Boot, Cost, Limit, Quota, Take, Totals, Width};
-use tollkeeper_decide::LeaseAsk;
+use tollkeeper_decide::{LeaseAsk, Link, NearLease};
 
 use super::called_in::{Other, first, second};
 use super::rules::{Desk, HOUR, SECOND, ask, fixed, sliding};
@@ -119,4 +119,20 @@ fn what_large_costs_spend_is_no_reason_to_borrow() {
     let other =
         Take { boot: Boot(8), seq: 1, totals: Totals::default(), need: rest, ask: 0, ..last };
     assert!(desk.take(ask(1, limit).key, &other).took, "lent to a node that spends four ones");
+}
+
+#[test]
+fn a_small_cost_does_not_borrow_for_the_large_ones_behind_it() {
+    let mut desk = Desk::new();
+    let limit = fixed(1_000, HOUR);
+    let NearLease::Waits(_, Some(call)) = desk.near(&ask(1, limit), Link::Up) else {
+        panic!("no call")
+    };
+    // They come while the first call is under way, and the first of them is small.
+    for cost in [1, 125, 125] {
+        assert!(matches!(desk.near(&costing(cost, limit), Link::Up), NearLease::Waits(_, None)));
+    }
+    let taken = desk.hear(&call);
+    let next = desk.table.absorb(&call, Ok(&taken), desk.now, desk.now).next.unwrap();
+    assert_eq!((next.take.need, next.take.ask), (1, 1), "what is lent is never enough for those");
 }

@@ -58,6 +58,7 @@ pub(crate) fn run_on(what: &str, rest: &[&str]) -> Result<(), Failure> {
     let extent = match what {
         "grid" => Extent::Grid(nodes),
         "costs" => Extent::Costs(nodes),
+        _ if nodes.is_some() => return Err(Failure::Usage(crate::USAGE)),
         _ => Extent::Trouble,
     };
     run(extent, tollkeeper)

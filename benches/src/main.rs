@@ -34,7 +34,7 @@ tollkeeper-bench decide              one limit check in process, against governo
 tollkeeper-bench memory              bytes per live cell
 tollkeeper-bench http [TOLLKEEPER]   ratelimit.limit against a bare hyper server; builds the binary unless given
 tollkeeper-bench verify [PART [TOLLKEEPER]]  keys.verifyKey; parts: throughput, latency, revocation, flood, restart, check, apply
-tollkeeper-bench exact [grid|costs [NODES]]  a fleet on one Redis: what is admitted too much or too little, and calls per decision
+tollkeeper-bench exact [grid|costs [NODES] [TOLLKEEPER] | trouble [TOLLKEEPER]]  a fleet on one Redis: what is admitted too much or too little, and calls per decision
 tollkeeper-bench exact PART [TOLLKEEPER]   what Redis costs a node; parts: cold, latency, gone, hot, or parts for all four
 tollkeeper-bench rules               the rules that a request meets, of up to 10,000
 tollkeeper-bench archive [ROWS]      a month from SQLite and from PostgreSQL into Parquet, read back

@@ -106,7 +106,8 @@ impl Fleet {
         let began = (self.clock)();
         let gathered = self.obtain_all(asks, began).await;
         // A window may end while one ask waits for what another has: then nobody refused, and all are asked for once more.
-        if asks.len() < 2 || !gathered.passed || gathered.is_ready((self.clock)()) {
+        let now = (self.clock)();
+        if asks.len() < 2 || !gathered.passed || now == began || gathered.is_ready(now) {
             return gathered;
         }
         drop(gathered);

@@ -95,11 +95,10 @@ impl OnVetted for Renewal {
 
 async fn check(fresh: &Fresh) -> Result<(), CallError> {
     let tags: Vec<u16> = fresh.tags().iter().collect();
-    let foreign = if stood_in_for(fresh) {
-        forget(fresh, &tags).await?
-    } else {
-        foreign(fresh, &tags).await?
-    };
+    if fresh.has_returned() {
+        return forget(fresh, &tags).await;
+    }
+    let foreign = foreign(fresh, &tags).await?;
     // Many at once: one after the other would take longer than a server may that is not next door.
     for some in foreign.chunks(AT_ONCE) {
         for renewed in join_all(some.iter().map(|tag| renew(fresh, *tag))).await {
@@ -117,19 +116,19 @@ async fn check(fresh: &Fresh) -> Result<(), CallError> {
     Ok(())
 }
 
-/// Was another server in its place since this node saw it? What that one counted is not in its records, though all of them
-/// are its own: a server that was cut off, and came back without a look at its successor.
-fn stood_in_for(fresh: &Fresh) -> bool {
-    fresh.before().is_some_and(|before| *before.run_id != *fresh.run_id())
-}
-
-/// Whatever it knows is not all there is.
-async fn forget(fresh: &Fresh, tags: &[u16]) -> Result<Vec<u16>, CallError> {
+/// What another counted in its place is not in its records, though all of them are its own: it came back without a look at
+/// its successor. Each epoch begins anew with the first call that misses it; here that would be done again by every attempt
+/// to connect.
+async fn forget(fresh: &Fresh, tags: &[u16]) -> Result<(), CallError> {
     let dels: Vec<_> = tags.iter().map(|tag| cmd("DEL").arg(epoch_key(*tag)).take()).collect();
     for gone in fresh.commands(&dels, PATIENCE).await? {
         gone?;
     }
-    Ok(tags.to_vec())
+    tracing::info!(
+        "redis at {} is back, and another was in its place: nodes tell it what they know",
+        fresh.address()
+    );
+    Ok(())
 }
 
 /// Which of them another process wrote, or none. Usually all are of this one, and one round trip says so.

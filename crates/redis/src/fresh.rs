@@ -27,6 +27,7 @@ pub trait OnVetted: Send + Sync {
 pub struct Fresh {
     pub(crate) live: Live,
     pub(crate) before: Option<Identity>,
+    pub(crate) returned: bool,
 }
 
 impl<F> OnVetted for F
@@ -56,6 +57,11 @@ impl Fresh {
     /// Of the last time that this link was vetted, `None` for the first.
     pub fn before(&self) -> Option<&Identity> {
         self.before.as_ref()
+    }
+
+    /// This process was here before, and another since: it may not know what that one did.
+    pub fn has_returned(&self) -> bool {
+        self.returned
     }
 
     pub fn generation(&self) -> u64 {

@@ -53,10 +53,15 @@ struct Shared {
     state: Mutex<State>,
 }
 
+/// Processes that are known again when they return.
+const EARLIER_MAX: usize = 8;
+
 #[derive(Default)]
 struct State {
     tags: Tags,
     last: Option<Identity>,
+    /// Run ids of those before it, the latest at the end.
+    earlier: Vec<Arc<str>>,
     trouble: Option<Trouble>,
 }
 
@@ -185,6 +190,26 @@ impl Link {
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.view(), f)
+    }
+}
+
+// === impl State ===
+
+impl State {
+    /// Was this process here before the last one, which is another?
+    fn has_returned(&self, identity: &Identity) -> bool {
+        let other = self.last.as_ref().is_some_and(|last| last.run_id != identity.run_id);
+        other && self.earlier.contains(&identity.run_id)
+    }
+
+    fn follow(&mut self, identity: &Identity) {
+        let last = self.last.replace(identity.clone());
+        if let Some(last) = last.filter(|last| last.run_id != identity.run_id) {
+            self.earlier.retain(|run_id| *run_id != last.run_id);
+            self.earlier.push(last.run_id);
+            let spare = self.earlier.len().saturating_sub(EARLIER_MAX);
+            self.earlier.drain(..spare);
+        }
     }
 }
 

@@ -119,6 +119,12 @@ impl RedisOrigin {
         &self.0.redis
     }
 
+    /// Which of the servers with cells this is, as [`Origin::servers`] counts them.
+    pub fn place_of(&self, address: Option<&Address>) -> Option<usize> {
+        let is_it = |one: &Option<Address>| one.as_ref() == address;
+        self.0.with_places(|places| places.addresses.iter().position(is_it))
+    }
+
     /// Has every server heard everybody? Epochs are renewed in the order of tags, so the last one is the last to know.
     pub async fn is_settled(&self) -> bool {
         let last: Vec<Option<u16>> = self.0.with_places(|places| {

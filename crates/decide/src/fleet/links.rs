@@ -158,6 +158,15 @@ impl Links {
         });
     }
 
+    /// There are only so many servers from now on: nobody looks at the others any more, so none may count as in trouble.
+    pub(super) fn forget_from(&self, servers: usize) {
+        for gone in servers..SERVERS_MAX {
+            self.with(gone, |server| {
+                *server = Server { counted: server.counted, ..Server::default() }
+            });
+        }
+    }
+
     pub(super) fn view(&self, server: usize, now: Millis) -> LinkView {
         LinkView { server, link: self.link(server, now) }
     }

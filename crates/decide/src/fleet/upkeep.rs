@@ -75,6 +75,7 @@ impl Fleet {
         F: Future<Output = ()> + Send + 'static,
     {
         let mut ticks = interval(ANEW);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
             // A set ends what it runs when it is dropped.
@@ -149,6 +150,7 @@ impl Fleet {
             // What was told to one server is not known to another.
             if std::mem::replace(&mut numbering, self.origin.numbering()) != numbering {
                 taught.clear();
+                self.links.forget_from(self.origin.servers());
             }
             taught.resize(self.origin.servers(), Taught::default());
             // Side by side: one that hangs must not keep us from hearing of another.

@@ -307,7 +307,9 @@ impl<W> LeaseCell<W> {
             Algorithm::SlidingLog(_) => LARGE_PARTS_OF_LOG,
             _ => LARGE_PARTS,
         };
-        cost > 1 && cost >= self.limit.ceiling() / parts
+        // Through a small bucket that fills fast much more passes than it holds.
+        let most = self.limit.ceiling().max(self.limit.quota.get());
+        cost > 1 && cost >= most / parts
     }
 
     /// The answer to an ask that has its units.

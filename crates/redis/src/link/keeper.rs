@@ -99,14 +99,15 @@ impl Shared {
     /// Asks the hook about a vetted connection and lets calls in for the tags that it was asked about.
     async fn open(&self, vetted: &Live) -> Result<Arc<Live>, Trouble> {
         for _ in 0..ADDITIONS_MAX {
-            let (tags, additions, before) = {
+            let (tags, additions, before, returned) = {
                 let state = self.state();
-                (state.tags.clone(), *self.additions.borrow(), state.last.clone())
+                let returned = state.has_returned(&vetted.identity);
+                (state.tags.clone(), *self.additions.borrow(), state.last.clone(), returned)
             };
             let generation = self.generation.load(Ordering::Relaxed) + 1;
             let live = Live { tags, additions, generation, ..vetted.clone() };
             if let Some(hook) = &self.plan.options.on_vetted {
-                let fresh = Fresh { live: live.clone(), before };
+                let fresh = Fresh { live: live.clone(), before, returned };
                 let checked = timeout(self.plan.options.vetting_deadline, hook.vetted(&fresh));
                 let checked = checked.await.map_err(|_| self.silent())?;
                 checked.map_err(Trouble::Unchecked)?;
@@ -126,7 +127,7 @@ impl Shared {
         }
         live.tags = live.tags.intersection(&state.tags);
         let live = Arc::new(live);
-        state.last = Some(live.identity.clone());
+        state.follow(&live.identity);
         state.trouble = None;
         self.generation.store(live.generation, Ordering::Relaxed);
         self.live.send_replace(Some(live.clone()));

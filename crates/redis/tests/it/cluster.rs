@@ -140,6 +140,12 @@ async fn a_primary_without_any_cells_is_not_asked_about_them_and_is_no_trouble()
         until("each answers", async || origin.probe(server).await.is_ok()).await;
     }
     assert!(origin.members().await.is_ok());
+    // Who shows servers finds each by its address, and this one nowhere.
+    let views = origin.redis().servers();
+    let places: Vec<_> = views.iter().map(|view| origin.place_of(view.address.as_ref())).collect();
+    let idle = views.iter().position(|view| view.tags.iter().next().is_none()).unwrap();
+    assert_eq!(places.iter().position(Option::is_none), Some(idle));
+    assert_eq!(places.iter().flatten().copied().collect::<Vec<_>>(), [0, 1]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -83,6 +83,12 @@ async fn a_server_that_comes_back_learns_what_another_counted_in_its_place() {
     assert_eq!(epoch(&one), at_first);
     address.leads_to(&other);
     settled(&origin, &other).await;
+    // The other is new to this node, and so is one that only it saw: neither is a reason to have it learn once more.
+    let later = RedisOrigin::start(&url, Boot(2), &Handle::current());
+    let learnt = epoch(&other);
+    settled(&later, &other).await;
+    assert_eq!(epoch(&other), learnt);
+    drop(later);
     address.leads_to(&one);
     settled(&origin, &one).await;
     assert_ne!(epoch(&one), at_first, "taken for whole, though another counted meanwhile");

@@ -121,20 +121,23 @@ impl Seen<'_> {
     fn servers(&self, shared: &Shared) -> Vec<wire::RedisServer<'static>> {
         let links = shared.fleet.links();
         let link_of = |server: usize| links.iter().find(|view| view.server == server);
-        let shown = |(server, view): (usize, tollkeeper_redis::ServerView)| {
-            let skew = shared.skew(server);
+        let shown = |view: tollkeeper_redis::ServerView| {
+            // One without any cells has no place among those that are asked, and nothing is known of it but this.
+            let server = shared.origin.place_of(view.address.as_ref());
+            let skew = server.and_then(|server| shared.skew(server));
+            let idle = if view.connected { wire::Link::Up } else { wire::Link::Away };
             wire::RedisServer {
                 address: view
                     .address
                     .filter(|_| self.caller.operator)
                     .map(|at| at.to_string().into()),
                 connected: view.connected,
-                link: link_of(server).map_or(wire::Link::Away, |view| shown_link(view.link)),
+                link: server.and_then(link_of).map_or(idle, |view| shown_link(view.link)),
                 clock: skew.map(shown_clock),
                 clock_skew_ms: skew.map(|skew| skew.ahead_ms.unsigned_abs()),
             }
         };
-        shared.origin.redis().servers().into_iter().enumerate().map(shown).collect()
+        shared.origin.redis().servers().into_iter().map(shown).collect()
     }
 
     fn cells(&self) -> u64 {

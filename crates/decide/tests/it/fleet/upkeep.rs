@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tollkeeper_core::{Boot, Millis, Record, Take, Taken};
 use tollkeeper_decide::{
-    Asking, CellName, Fleet, History, LeaseAsk, LeaseTable, Mode, News, Origin, Patience, Scope,
-    SharedAsk,
+    Asking, CellKey, CellName, Fleet, History, LeaseAsk, LeaseTable, Mode, News, Origin, Patience,
+    Scope, SharedAsk,
 };
 
 use super::rules::{SECOND, START, ask, fixed};
@@ -142,13 +142,15 @@ async fn a_namespace_is_set_back_by_a_few_calls_at_a_time() {
     let scope = Arc::new(Scope::namespace("t", "s"));
     for place in 0..2000 {
         let identifier = format!("i{place}");
-        // So large a limit that some of it is lent with the first call.
-        let one = ask(place, fixed(100_000, SECOND));
+        let key = CellKey { subject: place, exact: place };
+        let one = LeaseAsk { key, ..ask(place, fixed(100_000, SECOND)) };
+        // The third call is lent some of it beside its cost.
         for _ in 0..3 {
             let gathered = fleet.obtain(&[asked(one, &scope, &identifier)]).await;
             assert!(gathered.passed && gathered.spend(fleet.now()));
         }
     }
+    assert_eq!(fleet.table().stats().cells, 2000);
     assert!(memory.lent.lock().unwrap().values().sum::<u64>() > 0, "nothing was lent");
     memory.crowd.store(0, Ordering::Relaxed);
     fleet.call_in_all(&[(&scope, None)]).await;

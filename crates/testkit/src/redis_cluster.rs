@@ -80,6 +80,8 @@ impl RedisCluster {
         let given = (first..=last).filter(|slot| *slot != kept);
         let commands: Vec<String> =
             given.map(|slot| format!("CLUSTER SETSLOT {slot} NODE {target}")).collect();
+        // Who claims slots with an older epoch than their owner's is told by any third node to give them back.
+        self.nodes[to].ask(&["CLUSTER", "BUMPEPOCH"]);
         for place in [to, from] {
             self.nodes[place].ask_all(&commands);
         }

@@ -12,6 +12,7 @@ use crate::client::Redis;
 use crate::error::CallError;
 use crate::fresh::{Checking, Fresh, OnVetted};
 use crate::origin::EPOCH;
+use crate::script::Arg;
 use crate::take::epoch_key;
 
 /// What one step of checking or renewing a server's epochs may take. One that takes longer hangs.
@@ -27,6 +28,17 @@ const AT_ONCE: usize = 128;
 pub(crate) struct Epoch {
     now_ms: u64,
     learns_until_ms: u64,
+}
+
+/// Tags of which something may not be known to a server.
+#[derive(Debug)]
+struct Doubts {
+    /// When another process was last heard in the place of this one, by this one's clock.
+    heard_ms: Option<u64>,
+    /// Another process wrote their records, or none did.
+    foreign: Vec<u16>,
+    /// This one did, and did not learn for a whole time since another was last heard.
+    stale: Vec<u16>,
 }
 
 /// Checks every tag of a server before the first call goes there.
@@ -95,58 +107,96 @@ impl OnVetted for Renewal {
 
 async fn check(fresh: &Fresh) -> Result<(), CallError> {
     let tags: Vec<u16> = fresh.tags().iter().collect();
-    if fresh.has_returned() {
-        return forget(fresh, &tags).await;
-    }
-    let foreign = foreign(fresh, &tags).await?;
+    let Doubts { heard_ms, foreign, stale } = doubts(fresh, &tags).await?;
+    let doubtful: Vec<u16> = foreign.iter().chain(&stale).copied().collect();
     // Many at once: one after the other would take longer than a server may that is not next door.
-    for some in foreign.chunks(AT_ONCE) {
-        for renewed in join_all(some.iter().map(|tag| renew(fresh, *tag))).await {
+    for some in doubtful.chunks(AT_ONCE) {
+        for renewed in join_all(some.iter().map(|tag| renew(fresh, *tag, heard_ms))).await {
             renewed?;
         }
     }
-    let renewed = foreign.len();
-    if renewed > 0 {
+    let (address, all) = (fresh.address(), tags.len());
+    if !foreign.is_empty() {
+        let parts = foreign.len();
         tracing::info!(
-            "redis at {} has no history of its own for {renewed} of {} parts: nodes tell it theirs",
-            fresh.address(),
-            tags.len()
+            "redis at {address} has no history of its own for {parts} of {all} parts: nodes tell it theirs"
+        );
+    }
+    if !stale.is_empty() {
+        let parts = stale.len();
+        tracing::info!(
+            "redis at {address} may not know what another counted in its place of {parts} of {all} parts: nodes tell it"
         );
     }
     Ok(())
 }
 
-/// What another counted in its place is not in its records, though all of them are its own: it came back without a look at
-/// its successor. Each epoch begins anew with the first call that misses it; here that would be done again by every attempt
-/// to connect.
-async fn forget(fresh: &Fresh, tags: &[u16]) -> Result<(), CallError> {
-    let dels: Vec<_> = tags.iter().map(|tag| cmd("DEL").arg(epoch_key(*tag)).take()).collect();
-    for gone in fresh.commands(&dels, PATIENCE).await? {
-        gone?;
-    }
-    tracing::info!(
-        "redis at {} is back, and another was in its place: nodes tell it what they know",
-        fresh.address()
-    );
-    Ok(())
-}
-
-/// Which of them another process wrote, or none. Usually all are of this one, and one round trip says so.
-async fn foreign(fresh: &Fresh, tags: &[u16]) -> Result<Vec<u16>, CallError> {
-    let gets: Vec<_> = tags.iter().map(|tag| cmd("GET").arg(epoch_key(*tag)).take()).collect();
-    let mut foreign = Vec::new();
-    for (tag, value) in tags.iter().zip(fresh.commands(&gets, PATIENCE).await?) {
-        if !matches!(value?, Value::BulkString(text) if is_of(&text, fresh.run_id())) {
-            foreign.push(*tag);
+/// Usually there are none, and one round trip says so.
+async fn doubts(fresh: &Fresh, tags: &[u16]) -> Result<Doubts, CallError> {
+    // Read before the question is sent: what the answer takes makes that moment a later one, and never an earlier.
+    let ago = fresh.another_was_heard();
+    let gets = tags.iter().map(|tag| cmd("GET").arg(epoch_key(*tag)).take());
+    let questions: Vec<_> = std::iter::once(cmd("TIME")).chain(gets).collect();
+    let mut answers = fresh.commands(&questions, PATIENCE).await?.into_iter();
+    let time = answers.next().unwrap_or_else(|| Err(CallError::Strange("no time".into())))?;
+    let heard_ms = ago.map(|ago| moment_ms(&time, ago)).transpose()?;
+    let mut doubts = Doubts { heard_ms, foreign: Vec::new(), stale: Vec::new() };
+    for (tag, value) in tags.iter().zip(answers) {
+        match own(&value?, fresh.run_id()) {
+            None => doubts.foreign.push(*tag),
+            Some(until) if heard_ms.is_some_and(|heard| until <= heard + LEARN_MS) => {
+                doubts.stale.push(*tag);
+            }
+            Some(_) => {}
         }
     }
-    Ok(foreign)
+    Ok(doubts)
 }
 
-async fn renew(fresh: &Fresh, tag: u16) -> Result<Value, CallError> {
-    fresh.run(EPOCH, &[epoch_key(tag).as_bytes()], &[], PATIENCE).await
+/// Changes nothing where another node did so since it was looked at.
+async fn renew(fresh: &Fresh, tag: u16, heard_ms: Option<u64>) -> Result<Value, CallError> {
+    let heard = heard_ms.map(Arg::from);
+    fresh.run(EPOCH, &[epoch_key(tag).as_bytes()], heard.as_slice(), PATIENCE).await
 }
 
-fn is_of(epoch: &[u8], run_id: &str) -> bool {
-    epoch.strip_prefix(run_id.as_bytes()).is_some_and(|rest| rest.starts_with(b"|"))
+/// Until when this process learnt what others counted; `None` where another wrote it, or nobody.
+fn own(epoch: &Value, run_id: &str) -> Option<u64> {
+    let Value::BulkString(text) = epoch else { return None };
+    let until = text.strip_prefix(run_id.as_bytes())?.strip_prefix(b"|")?;
+    std::str::from_utf8(until).ok()?.parse().ok()
+}
+
+/// What the clock said so long ago, rounded up.
+fn moment_ms(time: &Value, ago: Duration) -> Result<u64, CallError> {
+    let (seconds, us): (u64, u64) = redis::from_redis_value(time.clone())
+        .map_err(|_| CallError::Strange(format!("{time:?} for a time")))?;
+    let ago_us = u64::try_from(ago.as_micros()).unwrap_or(u64::MAX);
+    Ok((seconds * 1_000_000 + us).saturating_sub(ago_us).div_ceil(1_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_epoch_of_another_process_or_of_none_is_nobodys() {
+        let of = |text: &str| own(&Value::BulkString(text.into()), "ab12");
+        assert_eq!(of("ab12|1700"), Some(1700));
+        for strange in ["ab1|1700", "ab123|1700", "ab12", "ab12|", "ab12|x", "|1700", ""] {
+            assert_eq!(of(strange), None, "{strange}");
+        }
+        assert_eq!(own(&Value::Nil, "ab12"), None);
+    }
+
+    #[test]
+    fn a_moment_is_by_the_clock_that_was_asked_and_never_too_early() {
+        let time = |seconds: &str, us: &str| {
+            Value::Array(vec![Value::BulkString(seconds.into()), Value::BulkString(us.into())])
+        };
+        let ago = Duration::from_micros;
+        assert_eq!(moment_ms(&time("1700", "500000"), ago(0)), Ok(1_700_500));
+        assert_eq!(moment_ms(&time("1700", "500000"), ago(1_999)), Ok(1_700_499));
+        assert_eq!(moment_ms(&time("1", "0"), Duration::MAX), Ok(0));
+        assert!(moment_ms(&Value::Nil, ago(0)).is_err());
+    }
 }

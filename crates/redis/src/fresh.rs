@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{Cmd, Value};
@@ -10,6 +11,7 @@ use redis::{Cmd, Value};
 use crate::address::Address;
 use crate::clock::after;
 use crate::error::CallError;
+use crate::heard::Heard;
 use crate::live::{Answer, Identity, Live, Manner, Request};
 use crate::script::{Arg, ScriptId};
 use crate::tags::Tags;
@@ -27,7 +29,7 @@ pub trait OnVetted: Send + Sync {
 pub struct Fresh {
     pub(crate) live: Live,
     pub(crate) before: Option<Identity>,
-    pub(crate) returned: bool,
+    pub(crate) heard: Option<Arc<Heard>>,
 }
 
 impl<F> OnVetted for F
@@ -59,9 +61,11 @@ impl Fresh {
         self.before.as_ref()
     }
 
-    /// This process was here before, and another since: it may not know what that one did.
-    pub fn has_returned(&self) -> bool {
-        self.returned
+    /// How long ago the process that was here before was last heard, if it was another: this one may not know what that one
+    /// did until then.
+    pub fn another_was_heard(&self) -> Option<Duration> {
+        let another = self.before.as_ref().is_some_and(|before| *before.run_id != *self.run_id());
+        self.heard.as_ref().filter(|_| another).map(|heard| heard.ago())
     }
 
     pub fn generation(&self) -> u64 {

@@ -11,7 +11,7 @@
 //! Messages are numbered, so that a subscriber knows of those it did not hear ([`Heard::Gap`]).
 //!
 //! The user of the URL needs `+info +role +script|load +evalsha`, what the scripts do, `+publish`, `+subscribe`, `+get`,
-//! `+set` and `+del`, with access to the channels and to keys that begin with a channel's name; `+select` for a database other
+//! `+set` and `+time`, with access to the channels and to keys that begin with a channel's name; `+select` for a database other
 //! than 0; in a cluster `+cluster|info`, `+cluster|slots` and `+asking`.
 
 mod address;
@@ -24,6 +24,7 @@ mod dialer;
 mod epoch;
 mod error;
 mod fresh;
+mod heard;
 mod histogram;
 mod link;
 mod live;

@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::address::Address;
 use crate::dialer::Dialer;
 use crate::error::CallError;
+use crate::heard::Heard;
 use crate::live::{Answer, Identity, Live, Manner, Request};
 use crate::options::Options;
 use crate::stats::Stats;
@@ -53,16 +54,18 @@ struct Shared {
     state: Mutex<State>,
 }
 
-/// Processes that are known again when they return.
-const EARLIER_MAX: usize = 8;
-
 #[derive(Default)]
 struct State {
     tags: Tags,
-    last: Option<Identity>,
-    /// Run ids of those before it, the latest at the end.
-    earlier: Vec<Arc<str>>,
+    last: Option<Last>,
     trouble: Option<Trouble>,
+}
+
+/// The process that calls were last let in to.
+#[derive(Clone)]
+struct Last {
+    identity: Identity,
+    heard: Arc<Heard>,
 }
 
 /// One server as it is now.
@@ -115,8 +118,12 @@ impl Link {
             return Err(CallError::Busy);
         };
         let answer = live.send(request, manner, deadline).await;
-        if answer.as_ref().is_err_and(CallError::ends_the_connection) {
-            self.shared.drop_generation(live.generation);
+        match &answer {
+            Ok(_) => live.heard.again(),
+            Err(error) if error.ends_the_connection() => {
+                self.shared.drop_generation(live.generation);
+            }
+            Err(_) => {}
         }
         answer
     }
@@ -179,7 +186,7 @@ impl Link {
         ServerView {
             address: self.address(),
             connected,
-            run_id: state.last.as_ref().map(|last| last.run_id.clone()),
+            run_id: state.last.as_ref().map(|last| last.identity.run_id.clone()),
             generation: self.shared.generation.load(Ordering::Relaxed),
             tags: state.tags.clone(),
             trouble: state.trouble.clone(),
@@ -190,26 +197,6 @@ impl Link {
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.view(), f)
-    }
-}
-
-// === impl State ===
-
-impl State {
-    /// Was this process here before the last one, which is another?
-    fn has_returned(&self, identity: &Identity) -> bool {
-        let other = self.last.as_ref().is_some_and(|last| last.run_id != identity.run_id);
-        other && self.earlier.contains(&identity.run_id)
-    }
-
-    fn follow(&mut self, identity: &Identity) {
-        let last = self.last.replace(identity.clone());
-        if let Some(last) = last.filter(|last| last.run_id != identity.run_id) {
-            self.earlier.retain(|run_id| *run_id != last.run_id);
-            self.earlier.push(last.run_id);
-            let spare = self.earlier.len().saturating_sub(EARLIER_MAX);
-            self.earlier.drain(..spare);
-        }
     }
 }
 

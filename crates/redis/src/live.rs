@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::address::Address;
 use crate::error::CallError;
+use crate::heard::Heard;
 use crate::script::{Arg, ScriptId};
 use crate::tags::{At, Tags};
 
@@ -18,6 +19,8 @@ pub(crate) struct Live {
     pub(crate) connection: MultiplexedConnection,
     pub(crate) address: Address,
     pub(crate) identity: Identity,
+    /// When this process was last heard over it.
+    pub(crate) heard: Arc<Heard>,
     pub(crate) digests: Arc<[String]>,
     /// What it was vetted for and still serves.
     pub(crate) tags: Tags,

@@ -83,11 +83,20 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Places {
     of_tag: Vec<u8>,
-    /// One tag of each server, and whether it is connected.
-    servers: Vec<(Option<u16>, bool)>,
+    servers: Vec<Place>,
     addresses: Vec<Option<Address>>,
     /// Counts lists of addresses.
     numbering: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Place {
+    /// One of its tags.
+    tag: Option<u16>,
+    connected: bool,
+    run_id: Option<Arc<str>>,
+    /// Counts processes.
+    life: u64,
 }
 
 // === impl RedisOrigin ===
@@ -215,9 +224,11 @@ impl Inner {
             for tag in view.tags.iter() {
                 places.of_tag[usize::from(tag)] = u8::try_from(place).unwrap_or(u8::MAX);
             }
-            places.servers.push((view.tags.iter().next(), view.connected));
         }
         let mut known = self.places.write().unwrap_or_else(PoisonError::into_inner);
+        let with_places = views.iter().enumerate();
+        let servers = with_places.map(|(at, view)| Place::of(view, known.servers.get(at)));
+        places.servers = servers.collect();
         let other = u64::from(known.addresses != places.addresses);
         places.numbering = known.numbering + other;
         *known = places;
@@ -234,7 +245,7 @@ impl Inner {
             let here = |tag: &u16| {
                 places.of_tag.get(usize::from(*tag)).is_some_and(|at| usize::from(*at) == server)
             };
-            let known = places.servers.get(server)?.0;
+            let known = places.servers.get(server)?.tag;
             (from..TAGS).chain(0..from).find(here).or(known)
         })
     }
@@ -306,8 +317,7 @@ impl Inner {
     async fn reset(&self, pattern: String, identifier: Option<String>) -> Result<u64, Missed> {
         let servers = self.with_places(|places| places.servers.clone());
         let mut reset = 0;
-        for (tag, _) in servers {
-            let Some(tag) = tag else { continue };
+        for tag in servers.into_iter().filter_map(|place| place.tag) {
             let mut cursor = 0_u64;
             loop {
                 let (next, keys) = self.scan(tag, cursor, &pattern).await?;
@@ -350,6 +360,20 @@ impl Inner {
     }
 }
 
+// === impl Place ===
+
+impl Place {
+    fn of(view: &ServerView, before: Option<&Self>) -> Self {
+        let (run_id, lives) = before.map_or((None, 0), |it| (it.run_id.as_ref(), it.life));
+        Self {
+            tag: view.tags.iter().next(),
+            connected: view.connected,
+            life: lives + u64::from(run_id != view.run_id.as_ref()),
+            run_id: view.run_id.clone(),
+        }
+    }
+}
+
 fn tag_of(key: &str) -> Option<u16> {
     let (tag, _) = key.strip_prefix("rl:{")?.split_once('}')?;
     tag.parse().ok().filter(|tag| *tag < TAGS)
@@ -378,8 +402,12 @@ impl Origin for RedisOrigin {
         self.0.with_places(|places| places.numbering)
     }
 
+    fn life(&self, server: usize) -> u64 {
+        self.0.with_places(|places| places.servers.get(server).map_or(0, |place| place.life))
+    }
+
     fn is_connected(&self, server: usize) -> bool {
-        self.0.with_places(|places| places.servers.get(server).is_some_and(|(_, up)| *up))
+        self.0.with_places(|places| places.servers.get(server).is_some_and(|place| place.connected))
     }
 
     fn probe(&self, server: usize) -> Asking<History> {

@@ -54,6 +54,12 @@ pub trait Origin: Send + Sync + 'static {
         0
     }
 
+    /// Counts up whenever another process is behind that number: it may know nothing of what the one before was told, and has
+    /// a clock of its own.
+    fn life(&self, _server: usize) -> u64 {
+        0
+    }
+
     /// Is there a connection to it?
     fn is_connected(&self, server: usize) -> bool;
 

@@ -42,6 +42,8 @@ const CLOSE: Duration = Duration::from_secs(3);
 /// What one server was told, and when it was heard.
 #[derive(Clone, Copy, Debug, Default)]
 struct Taught {
+    /// Which process this is about.
+    life: u64,
     /// The moment of its clock when it was last told everything, while it learns.
     at: Option<Millis>,
     /// The moment of ours when it last answered a probe.
@@ -191,6 +193,11 @@ impl Fleet {
         if !connected {
             return None;
         }
+        // What was told to one process is not known to another, nor are their clocks the same.
+        let life = self.origin.life(server);
+        if taught.life != life {
+            *taught = Taught { life, ..Taught::default() };
+        }
         let began = self.now();
         let answer = self.origin.probe(server).await;
         match &answer {
@@ -201,6 +208,10 @@ impl Fleet {
             self.links.hangs(server);
             return None;
         };
+        // Nobody knows which of the two answered.
+        if self.origin.life(server) != life {
+            return None;
+        }
         // A server that takes longer than a request may is as good as away for requests.
         let in_time = self.patience.is_kept(self.now().since(began));
         // Where nothing tells the moment, the next one that does is a later one.

@@ -6,13 +6,14 @@ use std::sync::atomic::Ordering;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use super::Shared;
+use super::{Last, Shared};
 use crate::address::Address;
 use crate::backoff::Backoff;
 use crate::clock::{after, now};
 use crate::dialer::{Dialled, Driver};
 use crate::error::CallError;
 use crate::fresh::Fresh;
+use crate::heard::Heard;
 use crate::live::Live;
 use crate::tags::Tags;
 use crate::trouble::Trouble;
@@ -84,6 +85,7 @@ impl Shared {
             connection,
             address: address.clone(),
             identity,
+            heard: Arc::new(Heard::now()),
             digests,
             tags: Tags::default(),
             additions: 0,
@@ -99,15 +101,15 @@ impl Shared {
     /// Asks the hook about a vetted connection and lets calls in for the tags that it was asked about.
     async fn open(&self, vetted: &Live) -> Result<Arc<Live>, Trouble> {
         for _ in 0..ADDITIONS_MAX {
-            let (tags, additions, before, returned) = {
+            let (tags, additions, last) = {
                 let state = self.state();
-                let returned = state.has_returned(&vetted.identity);
-                (state.tags.clone(), *self.additions.borrow(), state.last.clone(), returned)
+                (state.tags.clone(), *self.additions.borrow(), state.last.clone())
             };
             let generation = self.generation.load(Ordering::Relaxed) + 1;
             let live = Live { tags, additions, generation, ..vetted.clone() };
             if let Some(hook) = &self.plan.options.on_vetted {
-                let fresh = Fresh { live: live.clone(), before, returned };
+                let (before, heard) = last.map(|last| (last.identity, last.heard)).unzip();
+                let fresh = Fresh { live: live.clone(), before, heard };
                 let checked = timeout(self.plan.options.vetting_deadline, hook.vetted(&fresh));
                 let checked = checked.await.map_err(|_| self.silent())?;
                 checked.map_err(Trouble::Unchecked)?;
@@ -127,7 +129,8 @@ impl Shared {
         }
         live.tags = live.tags.intersection(&state.tags);
         let live = Arc::new(live);
-        state.follow(&live.identity);
+        live.heard.again();
+        state.last = Some(Last { identity: live.identity.clone(), heard: live.heard.clone() });
         state.trouble = None;
         self.generation.store(live.generation, Ordering::Relaxed);
         self.live.send_replace(Some(live.clone()));
@@ -187,6 +190,7 @@ impl Shared {
             if let Err(trouble) = same_history(&live.connection, &live.identity, deadline).await {
                 return trouble;
             }
+            live.heard.again();
         }
     }
 

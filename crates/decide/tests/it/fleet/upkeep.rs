@@ -32,6 +32,9 @@ struct Memory {
     broken: AtomicBool,
     /// Calls for this identifier end after the window.
     late: Mutex<Option<&'static str>>,
+    /// Which process it is, and when that one began to learn and what time it is there, while it does.
+    life: AtomicU64,
+    learning: Mutex<Option<(Millis, Millis)>>,
 }
 
 struct Shelf(Arc<Memory>);
@@ -81,12 +84,19 @@ impl Origin for Shelf {
         1
     }
 
+    fn life(&self, _: usize) -> u64 {
+        self.0.life.load(Ordering::Relaxed)
+    }
+
     fn is_connected(&self, _: usize) -> bool {
         true
     }
 
     fn probe(&self, _: usize) -> Asking<History> {
-        Box::pin(async { Ok(History::Whole) })
+        let learning = *self.0.learning.lock().unwrap();
+        let history =
+            learning.map_or(History::Whole, |(began, now)| History::Learning { began, now });
+        Box::pin(async move { Ok(history) })
     }
 
     fn members(&self) -> Asking<u64> {
@@ -158,6 +168,45 @@ async fn a_namespace_is_set_back_by_a_few_calls_at_a_time() {
     assert!((2..=32).contains(&crowd), "{crowd} calls at once");
     let lent: u64 = memory.lent.lock().unwrap().values().sum();
     assert_eq!(lent, 0, "all of it was given back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_process_is_told_everything_however_soon_it_is_there_and_whatever_its_clock_says() {
+    let (memory, fleet) = fleet();
+    let keeping = tokio::spawn(Arc::clone(&fleet).keep());
+    let scope = Arc::new(Scope::namespace("t", "s"));
+    let gathered = fleet.obtain(&[asked(ask(1, fixed(1000, SECOND)), &scope, "idle")]).await;
+    assert!(gathered.passed && gathered.spend(fleet.now()));
+    let wait = async |ms| {
+        let time = Duration::from_millis(ms);
+        tokio::time::timeout(time, std::future::pending::<()>()).await.unwrap_err();
+    };
+    let is_told_after = async |ms| {
+        wait(2_000).await;
+        memory.lent.lock().unwrap().clear();
+        wait(ms).await;
+        memory.lent.lock().unwrap().contains_key("idle")
+    };
+    let turn = || {
+        memory.records.lock().unwrap().clear();
+        memory.life.fetch_add(1, Ordering::Relaxed);
+    };
+    assert!(!is_told_after(5_000).await, "what is known is not told again");
+    // Its history is whole by its own epochs, and it was never out of sight.
+    turn();
+    memory.lent.lock().unwrap().clear();
+    wait(1_000).await;
+    assert!(memory.lent.lock().unwrap().contains_key("idle"), "nobody told it");
+    *memory.learning.lock().unwrap() = Some((Millis(9_000_000), Millis(9_000_010)));
+    wait(1_000).await;
+    assert!(!is_told_after(1_000).await, "it was told all of it when it began to learn");
+    // By its clock this one began to learn hours before the last one was told.
+    *memory.learning.lock().unwrap() = Some((Millis(5_000), Millis(5_010)));
+    turn();
+    memory.lent.lock().unwrap().clear();
+    wait(1_000).await;
+    assert!(memory.lent.lock().unwrap().contains_key("idle"), "nobody told it");
+    keeping.abort();
 }
 
 #[tokio::test(start_paused = true)]

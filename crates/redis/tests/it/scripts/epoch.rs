@@ -50,6 +50,30 @@ fn a_clock_that_steps_back_makes_a_tag_learn_for_a_second_and_not_until_it_has_c
 }
 
 #[test]
+fn an_epoch_that_did_not_learn_for_a_second_since_another_was_heard_begins_anew_once() {
+    let mut redis = FakeTime::start();
+    let epoch = redis.load_timed(EPOCH);
+    let mut answer_at = |now: i64, heard: Option<i64>| {
+        let mut call = epoch.call_at(&[KEY], now);
+        if let Some(heard) = heard {
+            call.arg(heard);
+        }
+        numbers(&redis.ask(&call))
+    };
+    assert_eq!(answer_at(NOW, None), [NOW, NOW + 1_000]);
+    // It was learning for the whole of the second behind that.
+    assert_eq!(answer_at(NOW + 5_000, Some(NOW - 1)), [NOW + 5_000, NOW + 1_000]);
+    // Not here: the last of the other may have come when this one was through.
+    assert_eq!(answer_at(NOW + 5_000, Some(NOW)), [NOW + 5_000, NOW + 6_000]);
+    for (later, heard) in [(5_010, 4_000), (5_020, 4_999), (7_000, 4_999)] {
+        assert_eq!(answer_at(NOW + later, Some(NOW + heard)), [NOW + later, NOW + 6_000]);
+    }
+    // While it learns too, if somebody was with the other until now.
+    assert_eq!(answer_at(NOW + 5_400, Some(NOW + 5_300)), [NOW + 5_400, NOW + 6_400]);
+    assert_eq!(answer_at(NOW + 9_000, None), [NOW + 9_000, NOW + 6_400]);
+}
+
+#[test]
 fn the_time_is_that_of_the_server() {
     let mut redis = FakeTime::start();
     let epoch = redis.load(EPOCH);

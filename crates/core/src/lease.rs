@@ -2,6 +2,8 @@
 //! What Redis does in a script is done here as a pure function, so that the two can be held against each other.
 //! It never reads a clock; `now` comes in.
 
+#[cfg(test)]
+mod clocks;
 mod grant;
 mod log_book;
 #[cfg(test)]

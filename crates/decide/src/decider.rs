@@ -153,7 +153,7 @@ impl Decider {
         // Boxed: a node alone never waits for it, and would carry its room all the same.
         let gathering = Box::pin(sharing::gather(fleet, tenant_id, &routed, once));
         let shared = gathering.await.map(Box::new);
-        let compared = sharing::compared(fleet, tenant_id, &routed);
+        let compared = sharing::compared(fleet, tenant_id, &routed, now);
         let is_shared = |place| shared.as_ref().is_some_and(|shared| shared.covers(place));
         let ours = checks.iter().enumerate().filter(|(place, _)| !is_shared(*place));
         let returned = self.overflow.fetch(ours.map(|(_, check)| check.cell.key)).await?;
@@ -191,7 +191,7 @@ impl Decider {
         let joint = self.settle_shared(shared, &asks, returned, now, NO_CONDITION);
         if let Some(fleet) = &self.fleet {
             for one in compared {
-                one.run(fleet, &joint.settled);
+                one.run(fleet, &self.cells, &joint.settled, now);
             }
         }
         let answered = checks.into_iter().zip(joint.settled.outcomes).zip(joint.degraded);
@@ -266,6 +266,7 @@ impl Decider {
         };
         if let Some(fleet) = &self.fleet {
             fleet.inherited.forget(which);
+            fleet.untold.forget(which);
         }
         self.overflow.reset(which).await
     }

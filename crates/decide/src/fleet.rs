@@ -8,6 +8,7 @@ mod mode;
 mod origin;
 mod patience;
 mod shadow;
+mod untold;
 mod upkeep;
 
 use std::sync::Arc;
@@ -26,10 +27,13 @@ pub use links::LinkView;
 pub use mode::{Mode, Modes};
 pub use origin::{Asking, History, News, Origin};
 pub use patience::Patience;
-pub use shadow::{Agreement, Beside, Shadowed};
+pub(crate) use shadow::Beside;
+pub use shadow::{Agreement, Shadowed};
+pub(crate) use untold::{Arrears, Since};
 
 use inherited::Inherited;
 use links::Links;
+use untold::Untold;
 
 /// Patience with a call that nobody waits for. Long: what Redis has heard but was not seen to have heard is told once more,
 /// and who is told everything twice answers later still.
@@ -47,6 +51,7 @@ pub struct Fleet {
     pub modes: Modes,
     pub shadowed: Shadowed,
     pub(crate) inherited: Inherited,
+    pub(crate) untold: Untold,
     clock: Steady,
     patience: Patience,
     backstage: Handle,
@@ -95,6 +100,7 @@ impl Fleet {
             modes: Modes::new(mode),
             shadowed: Shadowed::default(),
             inherited: Inherited::default(),
+            untold: Untold::default(),
             clock,
             patience,
             backstage,

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tollkeeper_core::{Algorithm, Consistency, Cost, Limit, Millis, Outcome, Settled, Sharing};
+use tollkeeper_core::{Consistency, Cost, Millis, Outcome, Settled, Sharing};
 
 use crate::cells::{CellAsk, Cells, Returned};
-use crate::fleet::{Beside, Fleet, Gathered, Mode, SharedAsk};
+use crate::fleet::{Arrears, Beside, Fleet, Gathered, Mode, SharedAsk, Since};
 use crate::lease::{LeaseAsk, Scope};
 
 /// A limit to check, and where it is counted.
@@ -34,6 +34,9 @@ pub(crate) struct Compared {
     scope: Arc<Scope>,
     identifier: Box<str>,
     place: usize,
+    cell: CellAsk,
+    /// Where memory was given up in a window that still runs.
+    since: Option<Since>,
 }
 
 /// All outcomes of a decision, and how they came about.
@@ -89,9 +92,9 @@ pub(crate) fn inherit(
     }
 }
 
-/// Where memory was given up for shared limits, the fleet is told what this node had admitted by itself, cell by cell
-/// when they are first asked for: joining Redis must not be worth a second quota either. For the window in which it
-/// was joined, and at the price of one more call for each cell.
+/// Where memory was given up, the fleet is told what this node had admitted by itself, cell by cell when they are first asked
+/// for: joining Redis must not be worth a second quota either. For the window in which memory was given up, and at the
+/// price of one more call for each cell. By the way of shadow only what was not told there.
 pub(crate) async fn carry(
     fleet: &Arc<Fleet>,
     cells: &Cells,
@@ -99,57 +102,39 @@ pub(crate) async fn carry(
     asks: &[Routed<'_>],
     now: Millis,
 ) {
-    let Some(joined) = fleet.modes.joined_redis() else { return };
+    let Some(left) = fleet.modes.left_memory(tenant_id) else { return };
     for routed in asks {
         let consistency = fleet.modes.consistency(tenant_id, routed.sharing.consistency);
-        if consistency == Consistency::Local || !runs_since(&routed.cell.limit, joined, now) {
-            continue;
-        }
+        let since = Since::running(&routed.cell.limit, left, now);
+        let Some(since) = since.filter(|_| consistency != Consistency::Local) else { continue };
         let inherited = fleet.inherited.take(&routed.cell, now);
         let used = cells.take(&routed.cell, now).saturating_sub(inherited);
-        if used > 0 && !Box::pin(charge(fleet, routed.shared(consistency, false), used)).await {
-            // Redis did not answer: the next one who asks tries again.
-            let cost = Cost::new(used).unwrap_or(Cost::PEEK);
+        let due = fleet.untold.goes_over(&routed.cell, since, now);
+        let owed = due.map_or(used, |due| due.owed + if due.and_used { used } else { 0 });
+        if owed == 0 || Box::pin(fleet.charge(routed.shared(consistency, false), owed)).await {
+            continue;
+        }
+        // Redis did not answer: the next one who asks tries again.
+        if due.is_some() {
+            fleet.untold.owe(&routed.cell, since, owed, now);
+        } else {
+            let cost = Cost::new(owed).unwrap_or(Cost::PEEK);
             cells.spend(&CellAsk { cost, ..routed.cell }, Vec::new(), now);
         }
     }
 }
 
-/// Spends what was used elsewhere, or as much of it as there is. False where nobody can say.
-async fn charge(fleet: &Arc<Fleet>, asked: SharedAsk<'_>, used: u64) -> bool {
-    /// Once for all of it, once for what is left, and once more where that was taken meanwhile.
-    const ROUNDS: usize = 3;
-    let mut owed = used;
-    for _ in 0..ROUNDS {
-        let Some(cost) = Cost::new(owed).filter(|_| owed > 0) else { return true };
-        let ask = LeaseAsk { cost, ..asked.ask };
-        let gathered = fleet.obtain(&[SharedAsk { ask, ..asked }]).await;
-        if gathered.passed {
-            return gathered.spend(fleet.now());
-        }
-        let Some(dealt) = gathered.dealt.first().filter(|dealt| !dealt.degraded) else {
-            return false;
-        };
-        owed = owed.min(dealt.outcome.remaining);
-    }
-    true
-}
-
-/// Whether the window of `then` is still running.
-fn runs_since(limit: &Limit, then: Millis, now: Millis) -> bool {
-    match limit.algorithm {
-        Algorithm::FixedWindow(_) => limit.window_at(now).0 <= then,
-        Algorithm::SlidingWindow(width)
-        | Algorithm::SlidingLog(width)
-        | Algorithm::TokenBucket { width, .. } => now < then + width.millis(),
-    }
-}
-
 /// The asks of a tenant in shadow mode.
-pub(crate) fn compared(fleet: &Fleet, tenant_id: &str, asks: &[Routed<'_>]) -> Vec<Compared> {
+pub(crate) fn compared(
+    fleet: &Fleet,
+    tenant_id: &str,
+    asks: &[Routed<'_>],
+    now: Millis,
+) -> Vec<Compared> {
     if fleet.modes.of(tenant_id) != Mode::Shadow {
         return Vec::new();
     }
+    let left = fleet.modes.left_memory(tenant_id);
     let wanted = |routed: &Routed<'_>| routed.sharing.consistency.unwrap_or_default();
     let shareable = asks.iter().enumerate().filter(|(_, one)| wanted(one) != Consistency::Local);
     shareable
@@ -159,6 +144,8 @@ pub(crate) fn compared(fleet: &Fleet, tenant_id: &str, asks: &[Routed<'_>]) -> V
             scope: Arc::clone(routed.scope),
             identifier: routed.identifier.into(),
             place,
+            cell: routed.cell,
+            since: left.and_then(|left| Since::running(&routed.cell.limit, left, now)),
         })
         .collect()
 }
@@ -169,7 +156,9 @@ impl<'a> Routed<'a> {
     #[cold]
     fn inherit(&self, fleet: &Fleet, cells: &Cells, left: Millis, now: Millis) {
         let consistency = self.sharing.consistency.unwrap_or_default();
-        if consistency == Consistency::Local || !runs_since(&self.cell.limit, left, now) {
+        if consistency == Consistency::Local
+            || Since::running(&self.cell.limit, left, now).is_none()
+        {
             return;
         }
         let peek = CellAsk { cost: Cost::PEEK, ..self.cell };
@@ -208,10 +197,13 @@ impl<'a> Routed<'a> {
 // === impl Compared ===
 
 impl Compared {
-    pub(crate) fn run(self, fleet: &Arc<Fleet>, settled: &Settled) {
-        let admitted = settled.outcomes.get(self.place).is_some_and(Outcome::admitted);
+    pub(crate) fn run(self, fleet: &Arc<Fleet>, cells: &Cells, settled: &Settled, now: Millis) {
+        let Self { ask, scope, identifier, place, cell, since } = self;
+        let admitted = settled.outcomes.get(place).is_some_and(Outcome::admitted);
         let beside = Beside { admitted, passed: settled.passed };
-        fleet.compare(self.ask, &self.scope, &self.identifier, beside);
+        let asked = SharedAsk { ask, scope: &scope, identifier: &identifier };
+        let arrears = since.map(|since| Arrears { cell, since, now });
+        fleet.compare(cells, asked, beside, arrears);
     }
 }
 

@@ -158,6 +158,84 @@ fn going_over_to_redis_is_not_worth_a_second_quota_either() {
 }
 
 #[test]
+fn the_way_to_redis_by_shadow_is_not_worth_a_second_quota_either() {
+    const LIMIT: u64 = 100;
+    let pair = Pair::with(&[("TOLLKEEPER_MODE", "memory")]);
+    let mut clients = pair.clients();
+    let asked = |algorithm: &str, identifier: &str| {
+        let mut body = ask("api", identifier, LIMIT);
+        body["algorithm"] = json!(algorithm);
+        body
+    };
+    let mut spend = |node: usize, body: &Value, times: u64| -> u64 {
+        (0..times).filter(|_| clients[node].limit(body)["success"] == true).count() as u64
+    };
+    let each = ALGORITHMS.map(|one| (asked(one, "ann"), asked(one, "bob")));
+    for (compared, unasked) in &each {
+        assert_eq!((spend(0, compared, 50), spend(1, compared, 20)), (50, 20));
+        assert_eq!((spend(0, unasked, 60), spend(1, unasked, 25)), (60, 25));
+    }
+    set_everywhere(&mut pair.clients(), "shadow");
+    for (compared, _) in &each {
+        assert_eq!((spend(0, compared, 5), spend(1, compared, 5)), (5, 5));
+    }
+    // On a busy machine Redis is late now and then; what it was not told, it is told later.
+    eventually("all of it is compared", || {
+        let mut clients = pair.clients();
+        let counted = |client: &mut Client| {
+            metric(client, "tollkeeper_shadow_skipped_total")
+                + ["same", "stricter", "looser"]
+                    .map(|how| format!("tollkeeper_shadow_total{{agreement=\"{how}\"}}"))
+                    .map(|series| metric(client, &series))
+                    .iter()
+                    .sum::<u64>()
+        };
+        clients.iter_mut().map(counted).sum::<u64>() == 10 * ALGORITHMS.len() as u64
+    });
+    set_everywhere(&mut pair.clients(), "redis");
+    for ((compared, unasked), algorithm) in each.iter().zip(ALGORITHMS) {
+        let more = spend(0, compared, 1) + spend(1, compared, 1);
+        let more = more + spend(0, compared, LIMIT) + spend(1, compared, LIMIT);
+        assert!(more <= 20, "{algorithm}: {more}");
+        assert!(more > 10, "{algorithm}: {more}, and not all that is left is lost");
+        // Of what nobody asked for in shadow each node tells when it is first asked, as on the way without it.
+        let more = spend(0, unasked, 1) + spend(1, unasked, 1);
+        let more = more + spend(0, unasked, LIMIT) + spend(1, unasked, LIMIT);
+        assert!(more <= 15 + 10 + 1, "{algorithm}, not compared: {more}");
+        assert!(more > 5, "{algorithm}, not compared: {more}, and not all that is left is lost");
+    }
+}
+
+#[test]
+fn a_tenant_that_goes_to_redis_by_shadow_alone_has_no_second_quota() {
+    const LIMIT: u64 = 100;
+    let pair = Pair::with(&[("TOLLKEEPER_MODE", "memory")]);
+    let mut clients = pair.clients();
+    let id = clients[0].data("tenants.list", &json!({}))[0]["tenantId"].clone();
+    let set = |wanted: &str| {
+        let mut clients = pair.clients();
+        clients[1].data("system.setMode", &json!({"mode": wanted, "tenant": id}));
+        let row = json!([{"tenant": id, "mode": wanted}]);
+        eventually("both nodes know", || {
+            clients.iter_mut().all(|client| status(client)["tenants"] == row)
+        });
+    };
+    assert_eq!(let_through(&mut clients, "ann", LIMIT, 30), 60);
+    assert_eq!(let_through(&mut clients, "bob", LIMIT, 30), 60);
+    set("shadow");
+    assert_eq!(let_through(&mut clients, "ann", LIMIT, 5), 10);
+    set("redis");
+    for (name, used) in [("ann", 70), ("bob", 60)] {
+        let more = let_through(&mut clients, name, LIMIT, 1);
+        let more = more + let_through(&mut clients, name, LIMIT, LIMIT);
+        // What one node has leased when the other tells is not taken from it.
+        let lent = if name == "bob" { 18 } else { 0 };
+        assert!(used + more <= LIMIT + lent, "{name}: {more}");
+        assert!(used + more > LIMIT - 10, "{name}: {more}, and not all that is left is lost");
+    }
+}
+
+#[test]
 fn the_way_to_memory_and_back_empties_no_limit() {
     const LIMIT: u64 = 100;
     let pair = Pair::with(&[]);

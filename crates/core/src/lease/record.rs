@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::grant::{Grant, Room, soon};
 use super::log_book::LogBook;
-use super::{Boot, Stand, Take, Taken, Totals};
+use super::{AHEAD_MS, Boot, Stand, Take, Taken, Totals};
 use crate::limit::Limit;
 use crate::{
     Algorithm, Cost, FixedWindow, Micros, Millis, SlidingWindow, State, TokenBucket, Width,
@@ -134,12 +134,17 @@ impl Record {
             Algorithm::FixedWindow(_) => self.win = call.win,
             Algorithm::SlidingWindow(width) => {
                 let start = width.start_of(now).0;
+                self.come_back(start, width);
                 // A caller may know a later window than a clock that stepped back; none may invent one.
                 let known = if call.win <= start + width.millis() { call.win } else { 0 };
                 self.roll_to(start.max(known), width);
             }
             Algorithm::TokenBucket { width, capacity } => {
                 self.write_off(now);
+                if self.bucket.at > now + width.millis().min(AHEAD_MS) {
+                    // The clock was far ahead and came back: it fills from now on and not once that has caught up.
+                    self.bucket.at = now;
+                }
                 let mut refill = Limit::refill(call.limit.quota, width, capacity);
                 // Who lowers the rate and raises it again gains nothing for the time between.
                 refill.tokens = refill.tokens.min(self.tokens);
@@ -153,6 +158,15 @@ impl Record {
             Algorithm::SlidingLog(width) => {
                 self.log.forget(width, at);
             }
+        }
+    }
+
+    /// The clock was far ahead and came back: what was counted there counts here, and all that was lent as spent. What boots
+    /// say of there is nothing of here, nor of there once it comes again. One window ahead a caller may know of.
+    fn come_back(&mut self, start: u64, width: Width) {
+        if self.win > start + width.millis() {
+            (self.win, self.previous, self.outstanding, self.recalled_at) = (start, 0, 0, 0);
+            self.boots.clear();
         }
     }
 
@@ -337,7 +351,7 @@ impl Record {
         // Of the record's window: a clock that went back is still in it.
         let (_, end) = limit.window_at(now.max(Millis(self.win)));
         let due = self.outstanding > own
-            && now.0 >= self.recalled_at + RECALL_MS
+            && now.0.abs_diff(self.recalled_at) >= RECALL_MS
             && end.since(now) > RECALL_MS;
         if due {
             self.recalled_at = now.0;

@@ -60,16 +60,29 @@ impl Inherited {
         }
     }
 
-    /// What of it still counts. It is asked for once.
+    /// What of it still counts. It is asked for once, when the cell goes over.
     pub(crate) fn take(&self, ask: &CellAsk, now: Millis) -> u64 {
         if !self.any.load(Ordering::Relaxed) {
             return 0;
         }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(state) = kept.by_cell.remove(&ask.key) else { return 0 };
-        let stands = state.probe(&ask.limit, Cost::PEEK, now);
-        ask.limit.ceiling().saturating_sub(stands.remaining)
+        kept.by_cell.remove(&ask.key).map_or(0, |state| counts(&state, ask, now))
     }
+
+    /// The same of a cell that stays.
+    pub(crate) fn read(&self, ask: &CellAsk, now: Millis) -> u64 {
+        if !self.any.load(Ordering::Relaxed) {
+            return 0;
+        }
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.by_cell.get(&ask.key).map_or(0, |state| counts(state, ask, now))
+    }
+}
+
+/// What a counter beside the cell stands at.
+pub(super) fn counts(state: &State, ask: &CellAsk, now: Millis) -> u64 {
+    let stands = state.probe(&ask.limit, Cost::PEEK, now);
+    ask.limit.ceiling().saturating_sub(stands.remaining)
 }
 
 #[cfg(test)]
@@ -87,6 +100,7 @@ mod tests {
         let ask = CellAsk { key, namespace: 0, limit, cost: Cost::new(80).unwrap() };
         let inherited = Inherited::default();
         inherited.note(&ask, Millis(1), Millis(10_000));
+        assert_eq!(inherited.read(&ask, Millis(10_500)), 30);
         assert_eq!(inherited.take(&ask, Millis(10_500)), 30);
         assert_eq!(inherited.take(&ask, Millis(10_500)), 0);
         inherited.note(&ask, Millis(1), Millis(10_000));

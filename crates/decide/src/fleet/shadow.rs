@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::cells::Cells;
+use crate::fleet::untold::Arrears;
 use crate::fleet::{Fleet, SharedAsk};
-use crate::lease::{LeaseAsk, Scope};
+use crate::lease::Scope;
 
 /// Comparisons under way; beyond it a request is not compared, and that is counted, like one that Redis did not answer.
 const UNDER_WAY_MAX: u64 = 1_024;
@@ -69,29 +71,43 @@ impl Shadowed {
 
 impl Fleet {
     /// Asks the origin what it would have said, behind the answer. What was admitted here, as part of a request that
-    /// passed, is spent there too.
-    pub fn compare(
+    /// passed, is spent there too, and before it what the origin has not heard of.
+    pub(crate) fn compare(
         self: &Arc<Self>,
-        ask: LeaseAsk,
-        scope: &Arc<Scope>,
-        identifier: &str,
+        cells: &Cells,
+        asked: SharedAsk<'_>,
         beside: Beside,
+        arrears: Option<Arrears>,
     ) {
         let Beside { admitted, passed } = beside;
+        let ask = asked.ask;
+        let cost = if passed { ask.cost.get() } else { 0 };
         if self.shadowed.under_way.fetch_add(1, Ordering::Relaxed) >= UNDER_WAY_MAX {
             self.shadowed.under_way.fetch_sub(1, Ordering::Relaxed);
             self.shadowed.skipped.fetch_add(1, Ordering::Relaxed);
+            self.owe(arrears.as_ref(), cost);
             return;
         }
+        let owed = arrears.as_ref().map_or(0, |arrears| self.owed(arrears, cells, cost));
         let (fleet, scope, identifier) =
-            (Arc::clone(self), Arc::clone(scope), identifier.to_owned());
+            (Arc::clone(self), Arc::clone(asked.scope), asked.identifier.to_owned());
         self.backstage.spawn(async move {
             let asked = SharedAsk { ask, scope: &scope, identifier: &identifier };
+            if owed > 0 && !fleet.charge(asked, owed).await {
+                fleet.owe(arrears.as_ref(), owed);
+            }
             let gathered = fleet.obtain(&[asked]).await;
             let (would, degraded) =
                 (gathered.passed, gathered.dealt.iter().any(|one| one.degraded));
             let now = fleet.now();
+            let rest = gathered.dealt.first().map_or(0, |one| one.outcome.remaining).min(cost);
             let spent = passed && would && gathered.spend(now);
+            if would || degraded {
+                fleet.owe(arrears.as_ref(), if spent { 0 } else { cost });
+            } else if rest > 0 && !fleet.charge(asked, rest).await {
+                // Admitted here all the same: what is left there of such a cost is not left.
+                fleet.owe(arrears.as_ref(), rest);
+            }
             if degraded {
                 // What Redis would have said is not known.
                 fleet.shadowed.skipped.fetch_add(1, Ordering::Relaxed);

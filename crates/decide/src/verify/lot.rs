@@ -49,7 +49,7 @@ impl Decider {
             if matches!(reserve, Reserve::Nothing { .. }) {
                 routed.iter_mut().for_each(|one| one.cell.cost = Cost::PEEK);
             } else {
-                compared = sharing::compared(fleet, tenant_id, &routed);
+                compared = sharing::compared(fleet, tenant_id, &routed, now);
             }
             let bundled = reserve != Reserve::Spend;
             // Boxed: a node alone never waits for it, and would carry its room all the same.
@@ -99,7 +99,7 @@ impl Decider {
         }
         if let Some(fleet) = self.fleet() {
             for one in compared {
-                one.run(fleet, &joint.settled);
+                one.run(fleet, self.cells(), &joint.settled, now);
             }
         }
         (lines, joint)

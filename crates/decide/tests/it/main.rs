@@ -10,6 +10,7 @@ mod flood;
 mod keys;
 mod memory;
 mod model;
+mod modes;
 mod purse;
 mod purse_model;
 mod purse_return;

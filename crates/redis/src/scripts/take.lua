@@ -209,6 +209,14 @@ local missing, fraction, at, silent, log_changed
 if kind == 'fw' then
   win, my_win = start, start
 elseif kind == 'sw' then
+  if win > now - now % width + width then
+    -- The clock was far ahead and came back: what was counted there counts here, and all that was lent as spent. What boots
+    -- say of there is nothing of here, nor of there once it comes again. One window ahead a caller may know of.
+    call('DEL', record)
+    win, previous, outstanding, recalled, old_win, old_previous, old_outstanding = now - now % width, 0, 0, 0, 0, 0, 0
+    my_seq, my_plain, my_took, my_win, my_at, my_granted, my_used, my_returned, my_lent, my_later, my_debt =
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+  end
   if start > win then
     previous = start == win + width and counted or 0
     win, counted, outstanding = start, 0, 0
@@ -234,6 +242,8 @@ elseif kind == 'tb' then
       end
     end
   end
+  -- The clock was far ahead and came back: it fills from now on and not once that has caught up.
+  if at > now + min(width, AHEAD_MS) then at = now end
   -- Who lowers the rate and raises it again gains nothing for the time between.
   local rate, elapsed = min(quota, tonumber(t or 0)), max(0, now - at)
   local whole = div(elapsed, width) * rate
@@ -476,7 +486,7 @@ if new and (need > 0 or ask > 0) and not learning then
   end
   -- Others hold what is missing here.
   local elsewhere = outstanding - max(0, my_granted - (my_used + my_returned))
-  if need > taken and later < need and elsewhere > 0 and now >= recalled + RECALL_MS
+  if need > taken and later < need and elsewhere > 0 and math.abs(now - recalled) >= RECALL_MS
       and (kind == 'tb' or kind == 'sl' or win + width - now > RECALL_MS) then
     recall = 1
     write('r', now)

@@ -166,7 +166,7 @@ impl<'a> World<'a> {
         let (start, end) = self.limits[0].window_at(Millis(now));
         let width = width_of(&self.limits[0], now);
         let edge = if end.0 == u64::MAX { now + width } else { end.0 };
-        let dice = &mut self.dice;
+        let (dice, far) = (&mut self.dice, self.bulk == 0);
         let at = match dice.up_to(99) {
             0..=89 if self.slow => now + dice.up_to(width / 100),
             0..=44 => now + dice.up_to(3),
@@ -179,12 +179,18 @@ impl<'a> World<'a> {
             80 => now + dice.magnitude(5 * width),
             81..=82 => now + 10_058 + dice.up_to(3),
             83..=84 => now + dice.up_to(1_100),
+            // Far ahead, and far back. What was counted there would leave 2^53 here, where it is that much.
+            85 if far => now + width * (1 + dice.up_to(5)) + dice.magnitude(width),
+            86 if far => now.saturating_sub(width * (1 + dice.up_to(5)) + dice.magnitude(width)),
             85..=87 => now.saturating_sub(dice.up_to(5)),
             88..=89 => now.saturating_sub(dice.magnitude(width).min(1 << 27)),
             90 => start.0.saturating_sub(1).max(now.saturating_sub(100_000)),
             91..=93 => now + 50 + dice.up_to(2) - 1,
             _ => now,
         };
+        // For the same reason not back into a window that is over, where counts of ahead are kept.
+        let kept = !far && self.kind == Kind::Sliding;
+        let at = if kept { at.max(start.0) } else { at };
         self.now = at.clamp(1_600_000_000_000, LATEST);
     }
 

@@ -309,7 +309,7 @@ impl<W> LeaseCell<W> {
         };
         // Through a small bucket that fills fast much more passes than it holds.
         let most = self.limit.ceiling().max(self.limit.quota.get());
-        cost > 1 && cost >= most / parts
+        cost > 1 && cost.saturating_mul(parts) >= most
     }
 
     /// The answer to an ask that has its units.

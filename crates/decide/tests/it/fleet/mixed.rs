@@ -136,3 +136,19 @@ fn a_small_cost_does_not_borrow_for_the_large_ones_behind_it() {
     let next = desk.table.absorb(&call, Ok(&taken), desk.now, desk.now).next.unwrap();
     assert_eq!((next.take.need, next.take.ask), (1, 1), "what is lent is never enough for those");
 }
+
+#[test]
+fn what_is_large_is_not_rounded_down() {
+    for (quota, large) in [(47, 3), (48, 3), (1_000, 63)] {
+        let limit = fixed(quota, HOUR);
+        let asked_after = |cost| {
+            let mut desk = Desk::new();
+            assert!(desk.admits(&costing(cost, limit)));
+            assert!(desk.admits(&costing(1, limit)));
+            desk.calls.last().unwrap().ask
+        };
+        // What large costs spend is nobody's pace, and of others as much again is asked for.
+        assert_eq!(asked_after(large), 1, "{large} of {quota}");
+        assert_eq!(asked_after(large - 1), large - 1, "{} of {quota}", large - 1);
+    }
+}

@@ -2,7 +2,9 @@
 
 use tollkeeper_core::{Algorithm, Cost, Millis, Take, Totals};
 
+use super::LeaseAsk;
 use super::cell::{Flight, LeaseCell, Sender, width_of};
+use super::waiter::Waiter;
 
 /// A burst is over when nothing was spent for so long.
 const LULL_MS: u64 = 100;
@@ -22,12 +24,8 @@ impl<W> LeaseCell<W> {
     /// The next call of this cell, for its first waiter if there is one.
     pub(super) fn depart(&mut self, sender: &Sender, now: Millis) -> Take {
         self.open_ahead(now);
-        // Those that need much of the limit ask for themselves: what could be lent for them is never enough.
-        let costs = self.waiters.iter().map(|waiter| waiter.ask.cost.get());
-        let lends = costs.enumerate().filter(|(at, cost)| *at == 0 || !self.is_large(*cost));
-        let waiting = lends.fold(0, |sum: u64, (_, cost)| sum.saturating_add(cost));
         let more = self.wanted_at_once();
-        let mut ask = waiting.saturating_sub(more).max(self.demand());
+        let mut ask = self.wanted_on_loan().max(self.demand());
         let front = self.waiters.front().map(|waiter| (waiter.id, waiter.ask));
         if let Some((_, first)) = &front {
             // A lower limit than the lease's takes its cost and no more: it must not be lent what it forbids.
@@ -65,17 +63,21 @@ impl<W> LeaseCell<W> {
         take
     }
 
-    /// What those cost who wait behind the first, where a lease would count from its end on: a log's. Only those that ask for
-    /// as much under the same limit: the origin decides as for the first, and spends at once.
+    /// What those cost who wait behind the first, where a lease would count from its end on: a log's.
     fn wanted_at_once(&self) -> u64 {
         let Some(first) = self.waiters.front().map(|waiter| waiter.ask) else { return 0 };
-        if first.cost.get() == 0 || !matches!(first.limit.algorithm, Algorithm::SlidingLog(_)) {
-            return 0;
-        }
-        let cost = first.cost.get();
-        let others = self.waiters.iter().skip(1);
-        let alike = others.filter(|waiter| waiter.asks_for(cost, &first.limit)).count();
-        cost.saturating_mul(alike as u64)
+        let alike = self.waiters.iter().skip(1).filter(|waiter| is_served_with(&first, waiter));
+        first.cost.get().saturating_mul(alike.count() as u64)
+    }
+
+    /// What the first costs and those behind it that a lease is for. Who needs much of the limit asks for itself: what could
+    /// be lent for it is never enough.
+    fn wanted_on_loan(&self) -> u64 {
+        let Some(first) = self.waiters.front().map(|waiter| waiter.ask) else { return 0 };
+        let behind = self.waiters.iter().skip(1);
+        let behind = behind.filter(|waiter| !is_served_with(&first, waiter));
+        let costs = behind.map(|waiter| waiter.ask.cost.get()).filter(|cost| !self.is_large(*cost));
+        costs.fold(first.cost.get(), u64::saturating_add)
     }
 
     /// What this node can make use of. Units of a log lapse so soon that only those count which it spends until then, and are
@@ -179,4 +181,11 @@ impl<W> LeaseCell<W> {
             ceiling.saturating_sub(free) < self.acked.held().saturating_add(seen.elsewhere)
         }
     }
+}
+
+/// Does the origin spend for it at once, in the call for the first? Of a log, and only for those that ask for as much under the
+/// same limit: the origin decides as for the first.
+fn is_served_with<W>(first: &LeaseAsk, waiter: &Waiter<W>) -> bool {
+    let is_log = matches!(first.limit.algorithm, Algorithm::SlidingLog(_));
+    is_log && first.cost.get() > 0 && waiter.asks_for(first.cost.get(), &first.limit)
 }

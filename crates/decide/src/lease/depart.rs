@@ -12,8 +12,11 @@ const LULL_MS: u64 = 100;
 /// Two looks through the table: what would be too late at the next but one is told at this one.
 const LOOKS_MS: u64 = 800;
 
-/// What was spent and not told of a bucket is not worth a call of its own below this part of it.
+/// What was spent and not told of a bucket is not worth a call of its own below this part of it, nor below so many units, or
+/// a small one would have a call for nearly every decision; of one that holds fewer than 64 an eighth is much.
 const UNTOLD_PARTS: u64 = 64;
+const UNTOLD_MIN: u64 = 8;
+const UNTOLD_MIN_PARTS: u64 = 8;
 
 /// A log lends no less but to what is spent together: who uses fewer in a fiftieth of its width asks for each.
 const LOG_LEASE_MIN: u64 = 3;
@@ -174,7 +177,7 @@ impl<W> LeaseCell<W> {
         };
         let ceiling = self.limit.ceiling();
         let untold = self.totals.used.saturating_sub(self.acked.used);
-        let worth = untold > 0 && untold >= ceiling / UNTOLD_PARTS;
+        let worth = untold > 0 && untold >= worth_telling(ceiling);
         worth && now.since(self.spent_at) >= LULL_MS && {
             let soon = seen.sight.at(now) + LOOKS_MS;
             let free = seen.state.probe(&self.limit, Cost::PEEK, soon).remaining;
@@ -188,4 +191,9 @@ impl<W> LeaseCell<W> {
 fn is_served_with<W>(first: &LeaseAsk, waiter: &Waiter<W>) -> bool {
     let is_log = matches!(first.limit.algorithm, Algorithm::SlidingLog(_));
     is_log && first.cost.get() > 0 && waiter.asks_for(first.cost.get(), &first.limit)
+}
+
+/// From how many units on a bucket of this size is to hear of them.
+fn worth_telling(ceiling: u64) -> u64 {
+    (ceiling / UNTOLD_PARTS).max(UNTOLD_MIN.min(ceiling / UNTOLD_MIN_PARTS))
 }

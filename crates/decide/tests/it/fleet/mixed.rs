@@ -71,6 +71,29 @@ fn who_asks_now_and_then_tells_a_bucket_no_more_often_than_is_worth_it() {
 }
 
 #[test]
+fn the_same_of_a_small_bucket() {
+    let mut desk = Desk::new();
+    let limit = bucket(50);
+    for _ in 0..10 {
+        assert!(desk.admits(&ask(1, limit)));
+    }
+    let before = desk.calls.len();
+    for _ in 0..40 {
+        assert!(desk.admits(&ask(1, limit)));
+        desk.now = desk.now + 200;
+        desk.tick();
+    }
+    let calls = desk.calls.len() - before;
+    assert!(calls <= 16, "{calls} calls");
+    // And what it is not told at once is told once nobody asks any more.
+    for _ in 0..10 {
+        desk.now = desk.now + 200;
+        desk.tick();
+    }
+    assert_eq!(drain(&mut desk, limit), 50);
+}
+
+#[test]
 fn units_that_are_not_free_yet_keep_their_date_when_some_are_called_in() {
     let mut desk = Desk::new();
     let limit = bucket(1_040);

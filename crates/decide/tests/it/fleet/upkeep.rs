@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tollkeeper_core::{Boot, Millis, Record, Take, Taken};
 use tollkeeper_decide::{
-    Asking, CellKey, CellName, Fleet, History, LeaseAsk, LeaseTable, Mode, News, Origin, Patience,
+    Asking, CellKey, CellName, Fleet, History, LeaseAsk, LeaseTable, Link, Mode, News, Origin, Patience,
     Scope, SharedAsk,
 };
 
@@ -28,6 +28,12 @@ struct Memory {
     /// The most calls that were under way at once.
     crowd: AtomicUsize,
     members: AtomicUsize,
+    /// So many beside this node are counted.
+    others: AtomicU64,
+    /// Servers beside the first, which all are out of reach, or none.
+    more_servers: AtomicUsize,
+    away: AtomicBool,
+    numbering: AtomicU64,
     /// The count of members fails once as no origin may.
     broken: AtomicBool,
     /// Calls for this identifier end after the window.
@@ -41,6 +47,22 @@ struct Shelf(Arc<Memory>);
 impl Memory {
     fn now(&self) -> Millis {
         Millis(self.now.load(Ordering::Relaxed))
+    }
+
+    /// Time passes for the node, and for what it waits for.
+    async fn pass(&self, ms: u64) {
+        for _ in 0..ms / 50 {
+            self.now.fetch_add(50, Ordering::Relaxed);
+            wait(50).await;
+        }
+    }
+
+    fn set_back(&self) {
+        self.records.lock().unwrap().values_mut().flatten().for_each(Record::reset);
+    }
+
+    fn lent(&self) -> u64 {
+        self.lent.lock().unwrap().values().sum()
     }
 
     fn take(&self, name: &CellName, take: &Take) -> Taken {
@@ -78,11 +100,15 @@ impl Origin for Shelf {
     }
 
     fn servers(&self) -> usize {
-        1
+        1 + self.0.more_servers.load(Ordering::Relaxed)
     }
 
-    fn is_connected(&self, _: usize) -> bool {
-        true
+    fn numbering(&self) -> u64 {
+        self.0.numbering.load(Ordering::Relaxed)
+    }
+
+    fn is_connected(&self, server: usize) -> bool {
+        server == 0 || !self.0.away.load(Ordering::Relaxed)
     }
 
     fn probe(&self, _: usize) -> Asking<History> {
@@ -92,7 +118,8 @@ impl Origin for Shelf {
     fn members(&self) -> Asking<u64> {
         assert!(!self.0.broken.swap(false, Ordering::Relaxed), "meant to fail");
         self.0.members.fetch_add(1, Ordering::Relaxed);
-        Box::pin(async { Ok(1) })
+        let nodes = 1 + self.0.others.load(Ordering::Relaxed);
+        Box::pin(async move { Ok(nodes) })
     }
 
     fn leave(&self) -> Asking<()> {
@@ -102,7 +129,7 @@ impl Origin for Shelf {
     fn announce(&self, _: &News) {}
 
     fn reset(&self, _: &Arc<Scope>, _: Option<&str>) -> Asking<u64> {
-        self.0.records.lock().unwrap().clear();
+        self.0.set_back();
         Box::pin(async { Ok(0) })
     }
 }
@@ -119,7 +146,16 @@ fn fleet() -> (Arc<Memory>, Arc<Fleet>) {
     (memory, fleet)
 }
 
-fn asked<'a>(ask: LeaseAsk, scope: &'a Arc<Scope>, identifier: &'a str) -> SharedAsk<'a> {
+/// By a clock that a test may wind.
+async fn wait(ms: u64) {
+    let _ = tokio::time::timeout(Duration::from_millis(ms), std::future::pending::<()>()).await;
+}
+
+fn asked<'a>(
+    ask: LeaseAsk,
+    scope: &'a Arc<Scope>,
+    identifier: &'a str,
+) -> SharedAsk<'a> {
     SharedAsk { ask, scope, identifier }
 }
 
@@ -151,13 +187,12 @@ async fn a_namespace_is_set_back_by_a_few_calls_at_a_time() {
         }
     }
     assert_eq!(fleet.table().stats().cells, 2000);
-    assert!(memory.lent.lock().unwrap().values().sum::<u64>() > 0, "nothing was lent");
+    assert!(memory.lent() > 0, "nothing was lent");
     memory.crowd.store(0, Ordering::Relaxed);
     fleet.call_in_all(&[(&scope, None)]).await;
     let crowd = memory.crowd.load(Ordering::Relaxed);
     assert!((2..=32).contains(&crowd), "{crowd} calls at once");
-    let lent: u64 = memory.lent.lock().unwrap().values().sum();
-    assert_eq!(lent, 0, "all of it was given back");
+    assert_eq!(memory.lent(), 0, "all of it was given back");
 }
 
 #[tokio::test(start_paused = true)]
@@ -165,7 +200,29 @@ async fn upkeep_that_fails_begins_anew() {
     let (memory, fleet) = fleet();
     memory.broken.store(true, Ordering::Relaxed);
     let keeping = tokio::spawn(Arc::clone(&fleet).keep());
-    tokio::time::timeout(Duration::from_secs(5), std::future::pending::<()>()).await.unwrap_err();
+    wait(5_000).await;
     keeping.abort();
     assert!(memory.members.load(Ordering::Relaxed) > 2, "nobody counts members any more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_joins_is_not_taken_for_the_one_that_left_its_place() {
+    let (memory, fleet) = fleet();
+    let keeping = tokio::spawn(Arc::clone(&fleet).keep());
+    let servers = |more: usize| {
+        memory.more_servers.store(more, Ordering::Relaxed);
+        memory.numbering.fetch_add(1, Ordering::Relaxed);
+    };
+    let links = || fleet.links().iter().map(|view| view.link).collect::<Vec<_>>();
+    memory.away.store(true, Ordering::Relaxed);
+    servers(1);
+    memory.pass(1_000).await;
+    assert_eq!(links(), [Link::Up, Link::Away]);
+    servers(0);
+    memory.pass(300).await;
+    memory.away.store(false, Ordering::Relaxed);
+    servers(1);
+    // Nobody has looked after the new one yet.
+    assert_eq!(links(), [Link::Up, Link::Up]);
+    keeping.abort();
 }

@@ -33,7 +33,7 @@ const WHOLE_MS: u64 = 500;
 /// What a message to all nodes and their calls take, with room for a busy machine.
 const CALL_IN: Duration = Duration::from_millis(40);
 
-/// Upkeep that ended begins anew no more often than this.
+/// Upkeep that ended begins anew after so long.
 const ANEW: Duration = Duration::from_secs(1);
 
 /// A shutdown, and who sets counters back, gives leases back for so long; what remains is in the journal.
@@ -74,16 +74,14 @@ impl Fleet {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let mut ticks = interval(ANEW);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            ticks.tick().await;
             // A set ends what it runs when it is dropped.
             let mut running = JoinSet::new();
             running.spawn(run(Arc::clone(self)));
             if let Some(Err(error)) = running.join_next().await {
                 tracing::error!(what, %error, "a defect: upkeep of the fleet ended, and begins anew");
             }
+            let _ = timeout(ANEW, std::future::pending::<()>()).await;
         }
     }
 

@@ -206,6 +206,23 @@ async fn upkeep_that_fails_begins_anew() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn upkeep_that_fails_after_a_while_begins_anew_after_a_second_too() {
+    let (memory, fleet) = fleet();
+    let keeping = tokio::spawn(Arc::clone(&fleet).keep());
+    let members = || memory.members.load(Ordering::Relaxed);
+    wait(3_250).await;
+    let before = members();
+    memory.broken.store(true, Ordering::Relaxed);
+    // It fails a quarter of a second from here on.
+    wait(1_150).await;
+    assert!(!memory.broken.load(Ordering::Relaxed), "it did not fail");
+    assert_eq!(members(), before, "it began anew at once");
+    wait(200).await;
+    assert!(members() > before, "it did not begin anew");
+    keeping.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_joins_is_not_taken_for_the_one_that_left_its_place() {
     let (memory, fleet) = fleet();
     let keeping = tokio::spawn(Arc::clone(&fleet).keep());

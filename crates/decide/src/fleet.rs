@@ -2,6 +2,7 @@
 //! asks wait for them, never longer than a caller is patient. What is decided is decided in the table.
 
 mod breaker;
+mod census;
 mod inherited;
 mod links;
 mod mode;

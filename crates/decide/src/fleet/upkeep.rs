@@ -7,6 +7,7 @@ use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tollkeeper_core::Millis;
 
+use super::census::Census;
 use super::links::ServerSet;
 use super::{Fleet, History, LinkView, News};
 use crate::join::join_all;
@@ -131,10 +132,11 @@ impl Fleet {
     async fn count_members(self: &Arc<Self>) {
         let mut ticks = interval(MEMBERS);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut census = Census::default();
         loop {
             ticks.tick().await;
             if let Ok(nodes) = self.origin.members().await {
-                self.table.set_nodes(nodes);
+                self.table.set_nodes(census.note(nodes, self.now()));
             }
         }
     }

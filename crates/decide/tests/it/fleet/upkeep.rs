@@ -223,6 +223,28 @@ async fn upkeep_that_fails_after_a_while_begins_anew_after_a_second_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_lost_its_history_makes_nobody_think_it_is_alone() {
+    let (memory, fleet) = fleet();
+    memory.others.store(4, Ordering::Relaxed);
+    let keeping = tokio::spawn(Arc::clone(&fleet).keep());
+    memory.pass(600).await;
+    assert_eq!(fleet.table().nodes(), 5);
+    // The others have not said again that they live.
+    memory.others.store(0, Ordering::Relaxed);
+    memory.pass(600).await;
+    assert_eq!(fleet.table().nodes(), 5);
+    memory.others.store(3, Ordering::Relaxed);
+    memory.pass(3_000).await;
+    assert_eq!(fleet.table().nodes(), 5);
+    memory.pass(2_500).await;
+    assert_eq!(fleet.table().nodes(), 4, "one of them is gone");
+    memory.others.store(6, Ordering::Relaxed);
+    memory.pass(600).await;
+    assert_eq!(fleet.table().nodes(), 7, "who joins counts at once");
+    keeping.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_joins_is_not_taken_for_the_one_that_left_its_place() {
     let (memory, fleet) = fleet();
     let keeping = tokio::spawn(Arc::clone(&fleet).keep());

@@ -8,6 +8,7 @@ mod links;
 mod mode;
 mod origin;
 mod patience;
+mod set_back;
 mod shadow;
 mod upkeep;
 
@@ -31,6 +32,7 @@ pub use shadow::{Agreement, Beside, Shadowed};
 
 use inherited::Inherited;
 use links::Links;
+use set_back::SetBacks;
 
 /// Patience with a call that nobody waits for. Long: what Redis has heard but was not seen to have heard is told once more,
 /// and who is told everything twice answers later still.
@@ -45,6 +47,7 @@ pub struct Fleet {
     table: Arc<LeaseTable<Tell>>,
     origin: Arc<dyn Origin>,
     links: Links,
+    set_backs: SetBacks,
     pub modes: Modes,
     pub shadowed: Shadowed,
     pub(crate) inherited: Inherited,
@@ -93,6 +96,7 @@ impl Fleet {
             table: Arc::new(table),
             origin,
             links: Links::default(),
+            set_backs: SetBacks::default(),
             modes: Modes::new(mode),
             shadowed: Shadowed::default(),
             inherited: Inherited::default(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tollkeeper_core::{Boot, Millis, Record, Take, Taken};
 use tollkeeper_decide::{
-    Asking, CellKey, CellName, Fleet, History, LeaseAsk, LeaseTable, Link, Mode, News, Origin, Patience,
+    Asking, CellName, Fleet, History, LeaseAsk, LeaseTable, Link, Mode, News, Origin, Patience,
     Scope, SharedAsk,
 };
 
@@ -19,14 +19,16 @@ type Records = HashMap<(Box<str>, u64), Option<Record>>;
 
 /// Records in memory, behind calls that take a moment.
 #[derive(Default)]
-struct Memory {
+pub(super) struct Memory {
     records: Mutex<Records>,
     /// What is lent of each, as its last call heard.
-    lent: Mutex<HashMap<Box<str>, u64>>,
+    pub(super) lent: Mutex<HashMap<Box<str>, u64>>,
     now: AtomicU64,
+    /// Calls take so many milliseconds more.
+    pub(super) slow_ms: AtomicU64,
     under_way: AtomicUsize,
     /// The most calls that were under way at once.
-    crowd: AtomicUsize,
+    pub(super) crowd: AtomicUsize,
     members: AtomicUsize,
     /// So many beside this node are counted.
     others: AtomicU64,
@@ -57,11 +59,11 @@ impl Memory {
         }
     }
 
-    fn set_back(&self) {
+    pub(super) fn set_back(&self) {
         self.records.lock().unwrap().values_mut().flatten().for_each(Record::reset);
     }
 
-    fn lent(&self) -> u64 {
+    pub(super) fn lent(&self) -> u64 {
         self.lent.lock().unwrap().values().sum()
     }
 
@@ -89,6 +91,10 @@ impl Origin for Shelf {
             let here = memory.under_way.fetch_add(1, Ordering::Relaxed) + 1;
             memory.crowd.fetch_max(here, Ordering::Relaxed);
             tokio::task::yield_now().await;
+            let slow_ms = memory.slow_ms.load(Ordering::Relaxed);
+            if slow_ms > 0 {
+                wait(slow_ms).await;
+            }
             let taken = memory.take(&name, &take);
             memory.under_way.fetch_sub(1, Ordering::Relaxed);
             Ok(taken)
@@ -134,7 +140,7 @@ impl Origin for Shelf {
     }
 }
 
-fn fleet() -> (Arc<Memory>, Arc<Fleet>) {
+pub(super) fn fleet() -> (Arc<Memory>, Arc<Fleet>) {
     let memory = Arc::new(Memory::default());
     memory.now.store(START.0, Ordering::Relaxed);
     let clock = Arc::clone(&memory);
@@ -147,11 +153,11 @@ fn fleet() -> (Arc<Memory>, Arc<Fleet>) {
 }
 
 /// By a clock that a test may wind.
-async fn wait(ms: u64) {
+pub(super) async fn wait(ms: u64) {
     let _ = tokio::time::timeout(Duration::from_millis(ms), std::future::pending::<()>()).await;
 }
 
-fn asked<'a>(
+pub(super) fn asked<'a>(
     ask: LeaseAsk,
     scope: &'a Arc<Scope>,
     identifier: &'a str,
@@ -170,29 +176,6 @@ async fn a_window_that_ends_while_one_of_two_limits_is_asked_for_refuses_nobody(
     assert!(memory.late.lock().unwrap().is_none(), "the window did not end meanwhile");
     assert!(gathered.passed);
     assert!(gathered.spend(fleet.now()), "what was set aside ended with the window");
-}
-
-#[tokio::test]
-async fn a_namespace_is_set_back_by_a_few_calls_at_a_time() {
-    let (memory, fleet) = fleet();
-    let scope = Arc::new(Scope::namespace("t", "s"));
-    for place in 0..2000 {
-        let identifier = format!("i{place}");
-        let key = CellKey { subject: place, exact: place };
-        let one = LeaseAsk { key, ..ask(place, fixed(100_000, SECOND)) };
-        // The third call is lent some of it beside its cost.
-        for _ in 0..3 {
-            let gathered = fleet.obtain(&[asked(one, &scope, &identifier)]).await;
-            assert!(gathered.passed && gathered.spend(fleet.now()));
-        }
-    }
-    assert_eq!(fleet.table().stats().cells, 2000);
-    assert!(memory.lent() > 0, "nothing was lent");
-    memory.crowd.store(0, Ordering::Relaxed);
-    fleet.call_in_all(&[(&scope, None)]).await;
-    let crowd = memory.crowd.load(Ordering::Relaxed);
-    assert!((2..=32).contains(&crowd), "{crowd} calls at once");
-    assert_eq!(memory.lent(), 0, "all of it was given back");
 }
 
 #[tokio::test(start_paused = true)]

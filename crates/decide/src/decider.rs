@@ -236,22 +236,21 @@ impl Decider {
         &self,
         counters: &[(&NamespaceTag, Option<&str>)],
     ) -> Result<u64, OriginError> {
+        let named: Vec<_> = counters.iter().map(|(tag, one)| (&tag.scope, *one)).collect();
         if let Some(fleet) = &self.fleet {
-            let named: Vec<_> = counters.iter().map(|(tag, one)| (&tag.scope, *one)).collect();
             fleet.call_in_all(&named).await;
         }
         let mut reset = 0;
         for (tag, identifier) in counters {
             reset += self.reset_here(tag, *identifier).await?;
-            let Some(fleet) = &self.fleet else { continue };
-            match fleet.reset(&tag.scope, *identifier).await {
-                Ok(shared) => reset += shared,
-                // Whether it answers or not, nobody counts there.
-                Err(_) if fleet.modes.are_all_memory() => {}
-                Err(error) => return Err(error),
-            }
         }
-        Ok(reset)
+        let Some(fleet) = &self.fleet else { return Ok(reset) };
+        match fleet.reset(&named).await {
+            Ok(shared) => Ok(reset + shared),
+            // Whether it answers or not, nobody counts there.
+            Err(_) if fleet.modes.are_all_memory() => Ok(reset),
+            Err(error) => Err(error),
+        }
     }
 
     /// The same of what this node counts by itself.

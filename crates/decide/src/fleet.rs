@@ -2,11 +2,13 @@
 //! asks wait for them, never longer than a caller is patient. What is decided is decided in the table.
 
 mod breaker;
+mod census;
 mod inherited;
 mod links;
 mod mode;
 mod origin;
 mod patience;
+mod set_back;
 mod shadow;
 mod untold;
 mod upkeep;
@@ -33,6 +35,7 @@ pub(crate) use untold::{Arrears, Since};
 
 use inherited::Inherited;
 use links::Links;
+use set_back::SetBacks;
 use untold::Untold;
 
 /// Patience with a call that nobody waits for. Long: what Redis has heard but was not seen to have heard is told once more,
@@ -48,6 +51,7 @@ pub struct Fleet {
     table: Arc<LeaseTable<Tell>>,
     origin: Arc<dyn Origin>,
     links: Links,
+    set_backs: SetBacks,
     pub modes: Modes,
     pub shadowed: Shadowed,
     pub(crate) inherited: Inherited,
@@ -97,6 +101,7 @@ impl Fleet {
             table: Arc::new(table),
             origin,
             links: Links::default(),
+            set_backs: SetBacks::default(),
             modes: Modes::new(mode),
             shadowed: Shadowed::default(),
             inherited: Inherited::default(),

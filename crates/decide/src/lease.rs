@@ -27,6 +27,7 @@ pub use errand::{Errand, Missed};
 pub use hold::{Hold, Stage, Units};
 pub use mark::{Ceilings, LeaseMark};
 pub use name::{CellName, Scope};
+pub(crate) use table::UnderWay;
 pub use table::{LeaseStats, LeaseTable, Place, Turn};
 
 /// How the origin of a cell is doing.

@@ -151,7 +151,8 @@ impl RedisOrigin {
         true
     }
 
-    /// What the clock of a server says by now, of those in [`Redis::servers`]; nothing where it was not heard lately.
+    /// What the clock of a server says by now, by its place among those with cells, as [`Origin::servers`] counts them; nothing
+    /// where it was not heard lately.
     pub fn time_of(&self, server: usize) -> Option<Millis> {
         self.0.times.read(server)
     }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::{JoinError, JoinHandle, JoinSet};
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tollkeeper_core::Millis;
 
+use super::census::Census;
 use super::links::ServerSet;
 use super::{Fleet, History, LinkView, News};
 use crate::join::join_all;
@@ -33,10 +34,10 @@ const WHOLE_MS: u64 = 500;
 /// What a message to all nodes and their calls take, with room for a busy machine.
 const CALL_IN: Duration = Duration::from_millis(40);
 
-/// Upkeep that ended begins anew no more often than this.
+/// Upkeep that ended begins anew after so long.
 const ANEW: Duration = Duration::from_secs(1);
 
-/// A shutdown, and who sets counters back, gives leases back for so long; what remains is in the journal.
+/// A shutdown gives leases back for so long; what remains is in the journal.
 const CLOSE: Duration = Duration::from_secs(3);
 
 /// What one server was told, and when it was heard.
@@ -76,16 +77,14 @@ impl Fleet {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let mut ticks = interval(ANEW);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            ticks.tick().await;
             // A set ends what it runs when it is dropped.
             let mut running = JoinSet::new();
             running.spawn(run(Arc::clone(self)));
             if let Some(Err(error)) = running.join_next().await {
                 tracing::error!(what, %error, "a defect: upkeep of the fleet ended, and begins anew");
             }
+            let _ = timeout(ANEW, std::future::pending::<()>()).await;
         }
     }
 
@@ -110,10 +109,10 @@ impl Fleet {
 
     /// Makes calls as it goes through the table, a few at a time. A cell whose turn has not come has no call under way that
     /// requests for it would have to wait for.
-    async fn walk(
+    pub(super) async fn walk(
         self: &Arc<Self>,
         first: usize,
-        step: impl Fn(Place, &dyn Fn(&CellName) -> bool) -> (Vec<Errand>, Option<Place>),
+        mut step: impl FnMut(Place, &dyn Fn(&CellName) -> bool) -> (Vec<Errand>, Option<Place>),
     ) {
         let mut deaf = self.links.deaf(self.origin.servers());
         let mut from = Some(Place::shard(first));
@@ -127,7 +126,7 @@ impl Fleet {
         }
     }
 
-    fn at_once(&self) -> usize {
+    pub(super) fn at_once(&self) -> usize {
         let nodes = usize::try_from(self.table.nodes()).unwrap_or(usize::MAX).max(1);
         (AT_ONCE / nodes).clamp(AT_ONCE_EACH_MIN, AT_ONCE_EACH_MAX)
     }
@@ -135,10 +134,11 @@ impl Fleet {
     async fn count_members(self: &Arc<Self>) {
         let mut ticks = interval(MEMBERS);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut census = Census::default();
         loop {
             ticks.tick().await;
             if let Ok(nodes) = self.origin.members().await {
-                self.table.set_nodes(nodes);
+                self.table.set_nodes(census.note(nodes, self.now()));
             }
         }
     }
@@ -233,7 +233,7 @@ impl Fleet {
     }
 
     /// Says which servers answered none of it.
-    async fn run_all(self: &Arc<Self>, errands: Vec<Errand>) -> ServerSet {
+    pub(super) async fn run_all(self: &Arc<Self>, errands: Vec<Errand>) -> ServerSet {
         let mut under_way = JoinSet::new();
         let (mut answered, mut missed) = (ServerSet::default(), ServerSet::default());
         let mut note = |done: Option<Result<(usize, bool), JoinError>>| match done {
@@ -279,10 +279,10 @@ impl Fleet {
             News::Gather { by, scope, identifier } => {
                 // Who says so has done it.
                 if *by != self.table.boot() {
-                    self.gather(scope, identifier.as_deref());
+                    self.hear_gather(scope, identifier.as_deref());
                 }
             }
-            News::Reset { scope, identifier } => self.forget(scope, identifier.as_deref()),
+            News::Reset { scope, identifier } => self.hear_reset(scope, identifier.as_deref()),
             News::Changed => {}
         }
     }
@@ -290,31 +290,6 @@ impl Fleet {
     /// News may have been lost: one of them may have been of a reset.
     pub fn missed_news(&self) {
         self.table.doubt_refusals();
-    }
-
-    /// Counters were set back: what is remembered of them is void, and leases return.
-    fn forget(self: &Arc<Self>, scope: &Arc<crate::Scope>, identifier: Option<&str>) {
-        self.table.forget_where(|name| name.is_among(scope, identifier));
-        self.gather(scope, identifier);
-    }
-
-    /// Counters are about to be set back: leases return, and what was spent of them is told.
-    fn gather(
-        self: &Arc<Self>,
-        scope: &Arc<crate::Scope>,
-        identifier: Option<&str>,
-    ) -> JoinHandle<()> {
-        let (fleet, scope) = (Arc::clone(self), Arc::clone(scope));
-        let identifier: Option<Box<str>> = identifier.map(Into::into);
-        self.backstage.spawn(async move {
-            let meant = |name: &CellName| name.is_among(&scope, identifier.as_deref());
-            fleet
-                .walk(0, |place, hears| {
-                    let which = |name: &CellName| meant(name) && hears(name);
-                    fleet.table.gather(place, fleet.at_once(), which, fleet.now())
-                })
-                .await;
-        })
     }
 
     /// Asks every node to give back what it holds of a cell and does not need, and waits until they had time to:
@@ -331,40 +306,6 @@ impl Fleet {
             self.dispatch(errand);
         }
         let _ = timeout(CALL_IN, std::future::pending::<()>()).await;
-    }
-
-    /// What is lent is not forgiven. So before counters are set back all nodes are told, give back what they hold and say what
-    /// they spent; this waits until they had time to.
-    pub async fn call_in_all(self: &Arc<Self>, counters: &[(&Arc<crate::Scope>, Option<&str>)]) {
-        let mut own = Vec::with_capacity(counters.len());
-        for (scope, identifier) in counters {
-            own.push(self.gather(scope, *identifier));
-            let (by, scope) = (self.table.boot(), Arc::clone(scope));
-            self.origin.announce(&News::Gather {
-                by,
-                scope,
-                identifier: identifier.map(Into::into),
-            });
-        }
-        if !self.modes.are_all_memory() {
-            // What is under way goes on when nobody waits for it any more.
-            let own = timeout(CLOSE, join_all(own.into_iter()));
-            let _ = tokio::join!(own, timeout(CALL_IN, std::future::pending::<()>()));
-        }
-    }
-
-    /// Sets counters back, everywhere.
-    pub async fn reset(
-        self: &Arc<Self>,
-        scope: &Arc<crate::Scope>,
-        identifier: Option<&str>,
-    ) -> Result<u64, crate::OriginError> {
-        let resetting = self.origin.reset(scope, identifier).await;
-        let reset = resetting.map_err(|_| crate::OriginError::new("redis did not answer"))?;
-        self.forget(scope, identifier);
-        let identifier = identifier.map(Into::into);
-        self.origin.announce(&News::Reset { scope: Arc::clone(scope), identifier });
-        Ok(reset)
     }
 
     pub fn links(&self) -> Vec<LinkView> {

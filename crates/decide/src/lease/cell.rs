@@ -126,6 +126,15 @@ pub(super) struct Sender {
     pub(super) sight: Sight,
 }
 
+// === impl Flight ===
+
+impl Flight {
+    /// It gave back what was held, and told all that was spent when it left, as every call does that somebody needs.
+    pub(super) fn gives_back(&self) -> bool {
+        self.waiter.is_some() && self.take.need > 0 && !self.ahead
+    }
+}
+
 // === impl LeaseCell ===
 
 impl<W> LeaseCell<W> {
@@ -309,7 +318,7 @@ impl<W> LeaseCell<W> {
         };
         // Through a small bucket that fills fast much more passes than it holds.
         let most = self.limit.ceiling().max(self.limit.quota.get());
-        cost > 1 && cost >= most / parts
+        cost > 1 && cost.saturating_mul(parts) >= most
     }
 
     /// The answer to an ask that has its units.

@@ -2,7 +2,9 @@
 
 use tollkeeper_core::{Algorithm, Cost, Millis, Take, Totals};
 
+use super::LeaseAsk;
 use super::cell::{Flight, LeaseCell, Sender, width_of};
+use super::waiter::Waiter;
 
 /// A burst is over when nothing was spent for so long.
 const LULL_MS: u64 = 100;
@@ -10,8 +12,11 @@ const LULL_MS: u64 = 100;
 /// Two looks through the table: what would be too late at the next but one is told at this one.
 const LOOKS_MS: u64 = 800;
 
-/// What was spent and not told of a bucket is not worth a call of its own below this part of it.
+/// What was spent and not told of a bucket is not worth a call of its own below this part of it, nor below so many units, or
+/// a small one would have a call for nearly every decision; of one that holds fewer than 64 an eighth is much.
 const UNTOLD_PARTS: u64 = 64;
+const UNTOLD_MIN: u64 = 8;
+const UNTOLD_MIN_PARTS: u64 = 8;
 
 /// A log lends no less but to what is spent together: who uses fewer in a fiftieth of its width asks for each.
 const LOG_LEASE_MIN: u64 = 3;
@@ -22,12 +27,8 @@ impl<W> LeaseCell<W> {
     /// The next call of this cell, for its first waiter if there is one.
     pub(super) fn depart(&mut self, sender: &Sender, now: Millis) -> Take {
         self.open_ahead(now);
-        // Those that need much of the limit ask for themselves: what could be lent for them is never enough.
-        let costs = self.waiters.iter().map(|waiter| waiter.ask.cost.get());
-        let lends = costs.enumerate().filter(|(at, cost)| *at == 0 || !self.is_large(*cost));
-        let waiting = lends.fold(0, |sum: u64, (_, cost)| sum.saturating_add(cost));
         let more = self.wanted_at_once();
-        let mut ask = waiting.saturating_sub(more).max(self.demand());
+        let mut ask = self.wanted_on_loan().max(self.demand());
         let front = self.waiters.front().map(|waiter| (waiter.id, waiter.ask));
         if let Some((_, first)) = &front {
             // A lower limit than the lease's takes its cost and no more: it must not be lent what it forbids.
@@ -65,17 +66,21 @@ impl<W> LeaseCell<W> {
         take
     }
 
-    /// What those cost who wait behind the first, where a lease would count from its end on: a log's. Only those that ask for
-    /// as much under the same limit: the origin decides as for the first, and spends at once.
+    /// What those cost who wait behind the first, where a lease would count from its end on: a log's.
     fn wanted_at_once(&self) -> u64 {
         let Some(first) = self.waiters.front().map(|waiter| waiter.ask) else { return 0 };
-        if first.cost.get() == 0 || !matches!(first.limit.algorithm, Algorithm::SlidingLog(_)) {
-            return 0;
-        }
-        let cost = first.cost.get();
-        let others = self.waiters.iter().skip(1);
-        let alike = others.filter(|waiter| waiter.asks_for(cost, &first.limit)).count();
-        cost.saturating_mul(alike as u64)
+        let alike = self.waiters.iter().skip(1).filter(|waiter| is_served_with(&first, waiter));
+        first.cost.get().saturating_mul(alike.count() as u64)
+    }
+
+    /// What the first costs and those behind it that a lease is for. Who needs much of the limit asks for itself: what could
+    /// be lent for it is never enough.
+    fn wanted_on_loan(&self) -> u64 {
+        let Some(first) = self.waiters.front().map(|waiter| waiter.ask) else { return 0 };
+        let behind = self.waiters.iter().skip(1);
+        let behind = behind.filter(|waiter| !is_served_with(&first, waiter));
+        let costs = behind.map(|waiter| waiter.ask.cost.get()).filter(|cost| !self.is_large(*cost));
+        costs.fold(first.cost.get(), u64::saturating_add)
     }
 
     /// What this node can make use of. Units of a log lapse so soon that only those count which it spends until then, and are
@@ -172,11 +177,23 @@ impl<W> LeaseCell<W> {
         };
         let ceiling = self.limit.ceiling();
         let untold = self.totals.used.saturating_sub(self.acked.used);
-        let worth = untold > 0 && untold >= ceiling / UNTOLD_PARTS;
+        let worth = untold > 0 && untold >= worth_telling(ceiling);
         worth && now.since(self.spent_at) >= LULL_MS && {
             let soon = seen.sight.at(now) + LOOKS_MS;
             let free = seen.state.probe(&self.limit, Cost::PEEK, soon).remaining;
             ceiling.saturating_sub(free) < self.acked.held().saturating_add(seen.elsewhere)
         }
     }
+}
+
+/// Does the origin spend for it at once, in the call for the first? Of a log, and only for those that ask for as much under the
+/// same limit: the origin decides as for the first.
+fn is_served_with<W>(first: &LeaseAsk, waiter: &Waiter<W>) -> bool {
+    let is_log = matches!(first.limit.algorithm, Algorithm::SlidingLog(_));
+    is_log && first.cost.get() > 0 && waiter.asks_for(first.cost.get(), &first.limit)
+}
+
+/// From how many units on a bucket of this size is to hear of them.
+fn worth_telling(ceiling: u64) -> u64 {
+    (ceiling / UNTOLD_PARTS).max(UNTOLD_MIN.min(ceiling / UNTOLD_MIN_PARTS))
 }

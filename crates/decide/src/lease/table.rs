@@ -24,6 +24,7 @@ mod detached;
 mod marks;
 
 pub use chores::Place;
+pub(crate) use chores::UnderWay;
 
 /// A shard is walked, and grows, while requests for its cells wait: a thousand cells take a fraction of a millisecond.
 const CELLS_PER_SHARD: usize = 1_000;

@@ -13,6 +13,7 @@ mod figures;
 mod logs;
 mod mixed;
 mod rules;
+mod set_back;
 mod upkeep;
 
 use tollkeeper_core::{Limit, Quota, Width, Window};

@@ -33,6 +33,13 @@ pub struct Place {
     left: Vec<CellKey>,
 }
 
+/// A cell whose call was under way when its lease was to go back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnderWay {
+    key: CellKey,
+    seq: u64,
+}
+
 /// What is done with each cell, and what calls came of it, of which there are to be so many.
 struct Look<F> {
     visit: F,
@@ -59,7 +66,7 @@ impl<F> Look<F> {
     /// Looks at the cells of a shard, or at those of them that are left; returns those that are left then.
     fn go_through<W>(&mut self, shard: &mut Shard<W>, mut left: Vec<CellKey>) -> Vec<CellKey>
     where
-        F: Fn(&mut LeaseCell<W>) -> Option<Errand>,
+        F: FnMut(&mut LeaseCell<W>) -> Option<Errand>,
     {
         if left.is_empty() {
             let mut cells = shard.values_mut();
@@ -264,24 +271,24 @@ impl<W> LeaseTable<W> {
     }
 
     /// What cells hold that `which` covers goes back, and what they spent is told: from one place on, until there are `most`
-    /// calls to make, with the place to go on from.
-    pub fn gather(
+    /// calls to make, with the place to go on from. Those with a call under way come to the others of these.
+    pub(crate) fn gather(
         &self,
         from: Place,
         most: usize,
         which: impl Fn(&CellName) -> bool,
+        under_way: &mut Vec<UnderWay>,
         now: Millis,
     ) -> (Vec<Errand>, Option<Place>) {
         let visit = |cell: &mut LeaseCell<W>| {
-            if cell.flight.is_some() || !which(&cell.name) {
+            if !which(&cell.name) {
                 return None;
             }
-            cell.pass_time(now);
-            let told = cell.totals == cell.acked && cell.totals.held() <= cell.aside;
-            (!told).then(|| {
-                cell.hand_back();
-                self.tell(cell)
-            })
+            if let Some(flight) = &cell.flight {
+                under_way.push(UnderWay { key: cell.key, seq: flight.take.seq });
+                return None;
+            }
+            self.give_back(cell, now)
         };
         let mut look = Look { visit, most, errands: Vec::new() };
         let Place { shard: mut at, mut left } = from;
@@ -293,6 +300,41 @@ impl<W> LeaseTable<W> {
             at += 1;
         }
         (look.errands, None)
+    }
+
+    /// The same of cells that had a call under way. Those that have it still are left, and those beyond so many calls.
+    pub(crate) fn gather_again(
+        &self,
+        under_way: &mut Vec<UnderWay>,
+        most: usize,
+        hears: impl Fn(&CellName) -> bool,
+        now: Millis,
+    ) -> Vec<Errand> {
+        let mut errands = Vec::new();
+        under_way.retain(|one| {
+            if errands.len() >= most {
+                return true;
+            }
+            let mut shard = lock(self.shard(one.key));
+            let Some(cell) = shard.get_mut(&one.key).filter(|cell| hears(&cell.name)) else {
+                return false;
+            };
+            if let Some(flight) = &cell.flight {
+                return flight.take.seq == one.seq || !flight.gives_back();
+            }
+            errands.extend(self.give_back(cell, now));
+            false
+        });
+        errands
+    }
+
+    fn give_back(&self, cell: &mut LeaseCell<W>, now: Millis) -> Option<Errand> {
+        cell.pass_time(now);
+        let told = cell.totals == cell.acked && cell.totals.held() <= cell.aside;
+        (!told).then(|| {
+            cell.hand_back();
+            self.tell(cell)
+        })
     }
 }
 

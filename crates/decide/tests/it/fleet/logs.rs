@@ -121,3 +121,16 @@ fn a_line_of_mixed_costs_spends_nothing_for_nobody() {
     desk.now = desk.now + SECOND / 2;
     assert!(desk.admits(&costing(46)), "all that the three did not cost is there");
 }
+
+#[test]
+fn what_is_asked_for_behind_a_line_is_never_less_than_the_first_of_it_needs() {
+    let costing = |cost| LeaseAsk { cost: Cost::new(cost).unwrap(), ..ask(1, log(100)) };
+    let mut desk = Desk::new();
+    made(&mut desk, log(100));
+    let calls = desk.calls.len();
+    // The first call is on its way when the line forms.
+    let turn = all_at_once(&mut desk, &[3, 2, 2, 2, 1, 1].map(costing));
+    let said = &desk.calls[calls + 1];
+    assert_eq!((said.need, said.more, said.ask), (2, 4, 4), "the need and the two ones");
+    assert_eq!(admitted(&turn), 6, "and they are lent for");
+}

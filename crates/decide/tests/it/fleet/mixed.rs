@@ -71,6 +71,29 @@ fn who_asks_now_and_then_tells_a_bucket_no_more_often_than_is_worth_it() {
 }
 
 #[test]
+fn the_same_of_a_small_bucket() {
+    let mut desk = Desk::new();
+    let limit = bucket(50);
+    for _ in 0..10 {
+        assert!(desk.admits(&ask(1, limit)));
+    }
+    let before = desk.calls.len();
+    for _ in 0..40 {
+        assert!(desk.admits(&ask(1, limit)));
+        desk.now = desk.now + 200;
+        desk.tick();
+    }
+    let calls = desk.calls.len() - before;
+    assert!(calls <= 16, "{calls} calls");
+    // And what it is not told at once is told once nobody asks any more.
+    for _ in 0..10 {
+        desk.now = desk.now + 200;
+        desk.tick();
+    }
+    assert_eq!(drain(&mut desk, limit), 50);
+}
+
+#[test]
 fn units_that_are_not_free_yet_keep_their_date_when_some_are_called_in() {
     let mut desk = Desk::new();
     let limit = bucket(1_040);
@@ -135,4 +158,20 @@ fn a_small_cost_does_not_borrow_for_the_large_ones_behind_it() {
     let taken = desk.hear(&call);
     let next = desk.table.absorb(&call, Ok(&taken), desk.now, desk.now).next.unwrap();
     assert_eq!((next.take.need, next.take.ask), (1, 1), "what is lent is never enough for those");
+}
+
+#[test]
+fn what_is_large_is_not_rounded_down() {
+    for (quota, large) in [(47, 3), (48, 3), (1_000, 63)] {
+        let limit = fixed(quota, HOUR);
+        let asked_after = |cost| {
+            let mut desk = Desk::new();
+            assert!(desk.admits(&costing(cost, limit)));
+            assert!(desk.admits(&costing(1, limit)));
+            desk.calls.last().unwrap().ask
+        };
+        // What large costs spend is nobody's pace, and of others as much again is asked for.
+        assert_eq!(asked_after(large), 1, "{large} of {quota}");
+        assert_eq!(asked_after(large - 1), large - 1, "{} of {quota}", large - 1);
+    }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tollkeeper_core::{Boot, Millis, Record, Take, Taken};
 use tollkeeper_decide::{
-    Asking, CellKey, CellName, Fleet, History, LeaseAsk, LeaseTable, Mode, News, Origin, Patience,
+    Asking, CellName, Fleet, History, LeaseAsk, LeaseTable, Link, Mode, News, Origin, Patience,
     Scope, SharedAsk,
 };
 
@@ -19,15 +19,23 @@ type Records = HashMap<(Box<str>, u64), Option<Record>>;
 
 /// Records in memory, behind calls that take a moment.
 #[derive(Default)]
-struct Memory {
+pub(super) struct Memory {
     records: Mutex<Records>,
     /// What is lent of each, as its last call heard.
-    lent: Mutex<HashMap<Box<str>, u64>>,
+    pub(super) lent: Mutex<HashMap<Box<str>, u64>>,
     now: AtomicU64,
+    /// Calls take so many milliseconds more.
+    pub(super) slow_ms: AtomicU64,
     under_way: AtomicUsize,
     /// The most calls that were under way at once.
-    crowd: AtomicUsize,
+    pub(super) crowd: AtomicUsize,
     members: AtomicUsize,
+    /// So many beside this node are counted.
+    others: AtomicU64,
+    /// Servers beside the first, which all are out of reach, or none.
+    more_servers: AtomicUsize,
+    away: AtomicBool,
+    numbering: AtomicU64,
     /// The count of members fails once as no origin may.
     broken: AtomicBool,
     /// Calls for this identifier end after the window.
@@ -44,6 +52,22 @@ struct Shelf(Arc<Memory>);
 impl Memory {
     fn now(&self) -> Millis {
         Millis(self.now.load(Ordering::Relaxed))
+    }
+
+    /// Time passes for the node, and for what it waits for.
+    async fn pass(&self, ms: u64) {
+        for _ in 0..ms / 50 {
+            self.now.fetch_add(50, Ordering::Relaxed);
+            wait(50).await;
+        }
+    }
+
+    pub(super) fn set_back(&self) {
+        self.records.lock().unwrap().values_mut().flatten().for_each(Record::reset);
+    }
+
+    pub(super) fn lent(&self) -> u64 {
+        self.lent.lock().unwrap().values().sum()
     }
 
     fn take(&self, name: &CellName, take: &Take) -> Taken {
@@ -70,6 +94,10 @@ impl Origin for Shelf {
             let here = memory.under_way.fetch_add(1, Ordering::Relaxed) + 1;
             memory.crowd.fetch_max(here, Ordering::Relaxed);
             tokio::task::yield_now().await;
+            let slow_ms = memory.slow_ms.load(Ordering::Relaxed);
+            if slow_ms > 0 {
+                wait(slow_ms).await;
+            }
             let taken = memory.take(&name, &take);
             memory.under_way.fetch_sub(1, Ordering::Relaxed);
             Ok(taken)
@@ -81,15 +109,19 @@ impl Origin for Shelf {
     }
 
     fn servers(&self) -> usize {
-        1
+        1 + self.0.more_servers.load(Ordering::Relaxed)
     }
 
     fn life(&self, _: usize) -> u64 {
         self.0.life.load(Ordering::Relaxed)
     }
 
-    fn is_connected(&self, _: usize) -> bool {
-        true
+    fn numbering(&self) -> u64 {
+        self.0.numbering.load(Ordering::Relaxed)
+    }
+
+    fn is_connected(&self, server: usize) -> bool {
+        server == 0 || !self.0.away.load(Ordering::Relaxed)
     }
 
     fn probe(&self, _: usize) -> Asking<History> {
@@ -102,7 +134,8 @@ impl Origin for Shelf {
     fn members(&self) -> Asking<u64> {
         assert!(!self.0.broken.swap(false, Ordering::Relaxed), "meant to fail");
         self.0.members.fetch_add(1, Ordering::Relaxed);
-        Box::pin(async { Ok(1) })
+        let nodes = 1 + self.0.others.load(Ordering::Relaxed);
+        Box::pin(async move { Ok(nodes) })
     }
 
     fn leave(&self) -> Asking<()> {
@@ -112,12 +145,12 @@ impl Origin for Shelf {
     fn announce(&self, _: &News) {}
 
     fn reset(&self, _: &Arc<Scope>, _: Option<&str>) -> Asking<u64> {
-        self.0.records.lock().unwrap().clear();
+        self.0.set_back();
         Box::pin(async { Ok(0) })
     }
 }
 
-fn fleet() -> (Arc<Memory>, Arc<Fleet>) {
+pub(super) fn fleet() -> (Arc<Memory>, Arc<Fleet>) {
     let memory = Arc::new(Memory::default());
     memory.now.store(START.0, Ordering::Relaxed);
     let clock = Arc::clone(&memory);
@@ -129,7 +162,16 @@ fn fleet() -> (Arc<Memory>, Arc<Fleet>) {
     (memory, fleet)
 }
 
-fn asked<'a>(ask: LeaseAsk, scope: &'a Arc<Scope>, identifier: &'a str) -> SharedAsk<'a> {
+/// By a clock that a test may wind.
+pub(super) async fn wait(ms: u64) {
+    let _ = tokio::time::timeout(Duration::from_millis(ms), std::future::pending::<()>()).await;
+}
+
+pub(super) fn asked<'a>(
+    ask: LeaseAsk,
+    scope: &'a Arc<Scope>,
+    identifier: &'a str,
+) -> SharedAsk<'a> {
     SharedAsk { ask, scope, identifier }
 }
 
@@ -144,30 +186,6 @@ async fn a_window_that_ends_while_one_of_two_limits_is_asked_for_refuses_nobody(
     assert!(memory.late.lock().unwrap().is_none(), "the window did not end meanwhile");
     assert!(gathered.passed);
     assert!(gathered.spend(fleet.now()), "what was set aside ended with the window");
-}
-
-#[tokio::test]
-async fn a_namespace_is_set_back_by_a_few_calls_at_a_time() {
-    let (memory, fleet) = fleet();
-    let scope = Arc::new(Scope::namespace("t", "s"));
-    for place in 0..2000 {
-        let identifier = format!("i{place}");
-        let key = CellKey { subject: place, exact: place };
-        let one = LeaseAsk { key, ..ask(place, fixed(100_000, SECOND)) };
-        // The third call is lent some of it beside its cost.
-        for _ in 0..3 {
-            let gathered = fleet.obtain(&[asked(one, &scope, &identifier)]).await;
-            assert!(gathered.passed && gathered.spend(fleet.now()));
-        }
-    }
-    assert_eq!(fleet.table().stats().cells, 2000);
-    assert!(memory.lent.lock().unwrap().values().sum::<u64>() > 0, "nothing was lent");
-    memory.crowd.store(0, Ordering::Relaxed);
-    fleet.call_in_all(&[(&scope, None)]).await;
-    let crowd = memory.crowd.load(Ordering::Relaxed);
-    assert!((2..=32).contains(&crowd), "{crowd} calls at once");
-    let lent: u64 = memory.lent.lock().unwrap().values().sum();
-    assert_eq!(lent, 0, "all of it was given back");
 }
 
 #[tokio::test(start_paused = true)]
@@ -214,7 +232,68 @@ async fn upkeep_that_fails_begins_anew() {
     let (memory, fleet) = fleet();
     memory.broken.store(true, Ordering::Relaxed);
     let keeping = tokio::spawn(Arc::clone(&fleet).keep());
-    tokio::time::timeout(Duration::from_secs(5), std::future::pending::<()>()).await.unwrap_err();
+    wait(5_000).await;
     keeping.abort();
     assert!(memory.members.load(Ordering::Relaxed) > 2, "nobody counts members any more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn upkeep_that_fails_after_a_while_begins_anew_after_a_second_too() {
+    let (memory, fleet) = fleet();
+    let keeping = tokio::spawn(Arc::clone(&fleet).keep());
+    let members = || memory.members.load(Ordering::Relaxed);
+    wait(3_250).await;
+    let before = members();
+    memory.broken.store(true, Ordering::Relaxed);
+    // It fails a quarter of a second from here on.
+    wait(1_150).await;
+    assert!(!memory.broken.load(Ordering::Relaxed), "it did not fail");
+    assert_eq!(members(), before, "it began anew at once");
+    wait(200).await;
+    assert!(members() > before, "it did not begin anew");
+    keeping.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_lost_its_history_makes_nobody_think_it_is_alone() {
+    let (memory, fleet) = fleet();
+    memory.others.store(4, Ordering::Relaxed);
+    let keeping = tokio::spawn(Arc::clone(&fleet).keep());
+    memory.pass(600).await;
+    assert_eq!(fleet.table().nodes(), 5);
+    // The others have not said again that they live.
+    memory.others.store(0, Ordering::Relaxed);
+    memory.pass(600).await;
+    assert_eq!(fleet.table().nodes(), 5);
+    memory.others.store(3, Ordering::Relaxed);
+    memory.pass(3_000).await;
+    assert_eq!(fleet.table().nodes(), 5);
+    memory.pass(2_500).await;
+    assert_eq!(fleet.table().nodes(), 4, "one of them is gone");
+    memory.others.store(6, Ordering::Relaxed);
+    memory.pass(600).await;
+    assert_eq!(fleet.table().nodes(), 7, "who joins counts at once");
+    keeping.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_joins_is_not_taken_for_the_one_that_left_its_place() {
+    let (memory, fleet) = fleet();
+    let keeping = tokio::spawn(Arc::clone(&fleet).keep());
+    let servers = |more: usize| {
+        memory.more_servers.store(more, Ordering::Relaxed);
+        memory.numbering.fetch_add(1, Ordering::Relaxed);
+    };
+    let links = || fleet.links().iter().map(|view| view.link).collect::<Vec<_>>();
+    memory.away.store(true, Ordering::Relaxed);
+    servers(1);
+    memory.pass(1_000).await;
+    assert_eq!(links(), [Link::Up, Link::Away]);
+    servers(0);
+    memory.pass(300).await;
+    memory.away.store(false, Ordering::Relaxed);
+    servers(1);
+    // Nobody has looked after the new one yet.
+    assert_eq!(links(), [Link::Up, Link::Up]);
+    keeping.abort();
 }

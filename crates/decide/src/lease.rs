@@ -14,6 +14,7 @@ mod name;
 mod outage;
 mod pace;
 mod parked;
+mod seen;
 mod sight;
 mod table;
 mod waiter;

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use tollkeeper_core::{Admission, Algorithm, Millis, Stand, State, Take, Taken, Totals, dated_at};
 
-use super::cell::{Flight, LeaseCell, Seen, refusal};
+use super::cell::{Flight, LeaseCell};
+use super::seen::{Seen, refusal};
 use super::sight::Sight;
 use super::waiter::Waiter;
 use super::{Dealt, Link, Stage, Units};

@@ -5,7 +5,8 @@
 use tollkeeper_core::{AHEAD_MS, Algorithm, Limit, Millis, Stand, Take, Taken, Totals};
 
 use super::absorb::Dealing;
-use super::cell::{Flight, LeaseCell, Seen, Sender};
+use super::cell::{Flight, LeaseCell, Sender};
+use super::seen::Seen;
 use super::sight::Sight;
 use super::{Dealt, LeaseAsk, Link, Stage, Units};
 

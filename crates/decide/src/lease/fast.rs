@@ -3,7 +3,8 @@
 
 use tollkeeper_core::{Admission, Algorithm, Cost, Limit, Millis};
 
-use super::cell::{LeaseCell, refusal};
+use super::cell::LeaseCell;
+use super::seen::refusal;
 use super::{Dealt, LeaseAsk, Stage, Units};
 
 /// A tenth of what is left, over all nodes, may be under way untold.

@@ -145,8 +145,11 @@ impl Fleet {
         }
         if !self.modes.are_all_memory() {
             // What is under way goes on when nobody waits for it any more.
-            let own = timeout(RETURN, walked.wait_for(|last| *last >= walk));
-            let _ = tokio::join!(own, timeout(CALL_IN, std::future::pending::<()>()));
+            let own = async {
+                let _ = walked.wait_for(|last| *last >= walk).await;
+            };
+            let others = timeout(CALL_IN, std::future::pending::<()>());
+            let _ = tokio::join!(timeout(RETURN, own), others);
         }
     }
 

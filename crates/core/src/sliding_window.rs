@@ -2,7 +2,7 @@
 //! Pure arithmetic. It never reads a clock; `now` comes in, the new state goes out.
 
 use crate::outcome::weigh;
-use crate::{Cost, Millis, Outcome, Quota, Width};
+use crate::{Admission, Cost, Millis, Outcome, Quota, Width};
 
 /// The previous window fades in 2^20 steps, rounded against the caller. Steps of a power of two
 /// keep every product exact, here in 128 bits and in Redis in two halves below 2^53.
@@ -26,11 +26,32 @@ impl SlidingWindow {
         (outcome, Self { used, ..rolled })
     }
 
+    /// [`SlidingWindow::spend`] where it is shortest: the window goes on and has room for more than nothing. `None`
+    /// says neither yes nor no, and changes nothing.
+    #[inline]
+    pub fn admit(
+        &mut self,
+        quota: Quota,
+        width: Width,
+        cost: Cost,
+        now: Millis,
+    ) -> Option<Outcome> {
+        let reset = self.start + width.millis();
+        if now >= reset || cost == Cost::PEEK {
+            return None;
+        }
+        let counted = self.used + carried(self.previous, now.since(self.start), width);
+        let remaining = quota.get().checked_sub(counted)?.checked_sub(cost.get())?;
+        self.used += cost.get();
+        Some(Outcome { admission: Admission::Admitted, limit: quota.get(), remaining, reset })
+    }
+
     pub fn probe(&self, quota: Quota, width: Width, cost: Cost, now: Millis) -> Outcome {
         self.rolled(width, now).outcome(quota, width, cost, now)
     }
 
     /// The moment from which this state is no different from a fresh one.
+    #[inline]
     pub fn idle_at(&self, width: Width) -> Millis {
         match (self.used, self.previous) {
             (0, 0) => self.start,
@@ -82,6 +103,7 @@ impl SlidingWindow {
 }
 
 /// What is left of `previous` after `elapsed` of the current window, rounded up.
+#[inline]
 #[allow(clippy::cast_possible_truncation, reason = "the result is at most `previous`")]
 fn carried(previous: u64, elapsed: u64, width: Width) -> u64 {
     if previous == 0 {
@@ -103,4 +125,37 @@ fn faded_to(room: u64, previous: u64, width: Width) -> Option<u64> {
     let steps = u128::from(STEPS) - steps_left;
     let elapsed = (steps * u128::from(width.millis()) + u128::from(STEPS - 1)) >> STEPS_LOG2;
     (elapsed < u128::from(width.millis())).then_some(elapsed as u64)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+        #[test]
+        fn the_short_step_is_the_long_one_or_none_and_is_taken_wherever_a_window_goes_on_and_has_room(
+            (start, used, previous) in (0..50_u64, 0..30_u64, 0..30_u64),
+            (quota, cost, now) in (0..60_u64, 0..12_u64, 0..5_000_u64),
+        ) {
+            let width = Width::from_millis(100).unwrap();
+            let (quota, cost) = (Quota::new(quota).unwrap(), Cost::new(cost).unwrap());
+            let before = SlidingWindow { start: Millis(start * 100), used, previous };
+            let now = Millis(now);
+            let (outcome, next) = before.spend(quota, width, cost, now);
+            let mut window = before;
+            match window.admit(quota, width, cost, now) {
+                Some(admitted) => prop_assert_eq!((admitted, window), (outcome, next)),
+                None => {
+                    prop_assert_eq!(window, before);
+                    let goes_on = now < before.start + width.millis();
+                    prop_assert!(!(goes_on && outcome.admitted() && cost != Cost::PEEK));
+                }
+            }
+        }
+    }
 }

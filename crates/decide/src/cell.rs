@@ -1,12 +1,11 @@
 //! A cell: one limit for one identifier, the thing that is counted. One cache line each.
 //! Its name never enters the table, only a keyed hash of it.
 
-use std::hash::Hasher;
 use std::sync::Arc;
 
-use siphasher::sip128::{Hasher128, SipHasher13};
 use tollkeeper_core::{Algorithm, Cost, Limit, Millis, Outcome, State, Window};
 
+use crate::keyed::Keyed;
 use crate::lease::Scope;
 use crate::ports::ParkedCell;
 
@@ -23,7 +22,7 @@ pub struct CellKey {
 /// Hashes cell names under one secret. The secret must outlive the process, or no cell would be found again.
 #[derive(Clone)]
 pub struct CellHasher {
-    seed: SipHasher13,
+    keyed: Arc<Keyed>,
 }
 
 /// One namespace's part of every cell key, hashed once when the namespace is loaded.
@@ -33,7 +32,9 @@ pub struct NamespaceTag {
     pub tag: u64,
     /// The first part of their names outside this process.
     pub scope: Arc<Scope>,
-    prefix: SipHasher13,
+    /// What the identifiers' texts are summed up behind.
+    start: u128,
+    keyed: Arc<Keyed>,
 }
 
 #[derive(Debug)]
@@ -52,7 +53,7 @@ pub(crate) struct Cell {
 
 impl CellHasher {
     pub fn new(secret: [u8; 16]) -> Self {
-        Self { seed: SipHasher13::new_with_key(&secret) }
+        Self { keyed: Arc::new(Keyed::new(secret)) }
     }
 
     /// Every part goes in behind its length, so that no two names can run into each other.
@@ -66,17 +67,17 @@ impl CellHasher {
     }
 
     pub fn scope(&self, scope: &Arc<Scope>) -> NamespaceTag {
-        let mut prefix = self.seed;
         // A zero byte keeps owners apart from every namespace that a caller can name, because no slug holds one.
-        let tenant: &[&str] =
-            if scope.of_owner { &[&scope.tenant, "\0owner"] } else { &[&scope.tenant] };
-        prefix.write_u64(tenant.iter().map(|part| part.len()).sum::<usize>() as u64);
-        for part in tenant {
-            prefix.write(part.as_bytes());
+        let owner = if scope.of_owner { "\0owner" } else { "" };
+        let tenant = [&*scope.tenant, owner].concat();
+        let mut name = Vec::new();
+        for part in [&*tenant, &*scope.space] {
+            name.extend_from_slice(&(part.len() as u64).to_le_bytes());
+            name.extend_from_slice(part.as_bytes());
         }
-        prefix.write_u64(scope.space.len() as u64);
-        prefix.write(scope.space.as_bytes());
-        NamespaceTag { tag: prefix.finish(), scope: Arc::clone(scope), prefix }
+        let start = self.keyed.sum(0, &name);
+        let keyed = Arc::clone(&self.keyed);
+        NamespaceTag { tag: halves(start).0, scope: Arc::clone(scope), start, keyed }
     }
 }
 
@@ -90,17 +91,13 @@ impl std::fmt::Debug for CellHasher {
 
 impl NamespaceTag {
     pub fn cell(&self, identifier: &str, limit: &Limit) -> CellKey {
-        let mut hasher = self.prefix;
-        hasher.write(identifier.as_bytes());
-        let hash = hasher.finish128();
-        CellKey { subject: hash.h1, exact: hash.h2 ^ spread(shape(limit)) }
+        let (subject, name) = halves(self.keyed.sum(self.start, identifier.as_bytes()));
+        CellKey { subject, exact: name ^ spread(shape(limit)) }
     }
 
     /// What all cells of this identifier share.
     pub fn subject(&self, identifier: &str) -> u64 {
-        let mut hasher = self.prefix;
-        hasher.write(identifier.as_bytes());
-        hasher.finish128().h1
+        halves(self.keyed.sum(self.start, identifier.as_bytes())).0
     }
 }
 
@@ -108,6 +105,11 @@ impl std::fmt::Debug for NamespaceTag {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "NamespaceTag({:016x})", self.tag)
     }
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "the low half, and the high one")]
+fn halves(sum: u128) -> (u64, u64) {
+    (sum as u64, (sum >> 64) as u64)
 }
 
 /// Algorithm and width as one number: no two differ in neither. Quotas are not part of a
@@ -124,11 +126,9 @@ fn shape(limit: &Limit) -> u64 {
     (kind << 56) ^ width
 }
 
-/// A bijection (splitmix64's finisher): distinct shapes stay distinct, and spread over all bits.
-fn spread(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
+/// A bijection, since the factor is odd: distinct shapes stay distinct, and spread over the high bits, which say where a cell goes.
+fn spread(x: u64) -> u64 {
+    x.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 // === impl Cell ===
@@ -154,6 +154,25 @@ impl Cell {
             self.note(limit, &outcome);
         }
         (outcome, spent)
+    }
+
+    /// The step that is taken most, in few instructions: a window slides, goes on and has room. So the processor sees as far as the
+    /// next request, and fetches its cell while it waits for this one. `None` is for [`Cell::step`] to take.
+    #[inline]
+    pub(crate) fn admit(&mut self, limit: &Limit, cost: Cost, now: Millis) -> Option<Outcome> {
+        let (State::Sliding(window), Algorithm::SlidingWindow(width)) =
+            (&mut self.state, limit.algorithm)
+        else {
+            return None;
+        };
+        let first = window.used == 0;
+        let outcome = window.admit(limit.quota, width, cost, now)?;
+        if first {
+            // Whatever else is spent in this window, it is idle no later.
+            self.idle_at_s = seconds(window.idle_at(width));
+        }
+        self.fill = outcome.fill();
+        Some(outcome)
     }
 
     /// Takes the state that an admitted cost leads to.
@@ -225,7 +244,8 @@ mod tests {
             Limit::token_bucket(quota, width, Quota::new(300)),
             Limit::sliding_log(quota, width).unwrap(),
         ] {
-            let (mut here, mut there) = (Cell::fresh(key, 0, &limit), Cell::fresh(key, 0, &limit));
+            let fresh = || Cell::fresh(key, 0, &limit);
+            let (mut here, mut there, mut short) = (fresh(), fresh(), fresh());
             for (cost, now) in (1..200).map(|n| (Cost::new(n % 7).unwrap(), Millis(n * 311))) {
                 let (stepped, spent) = here.step(&limit, cost, now);
                 let (outcome, next) = there.state.clone().spend(&limit, cost, now);
@@ -236,6 +256,10 @@ mod tests {
                     there.state = next;
                 }
                 assert_eq!((here.idle_at_s, here.fill), (there.idle_at_s, there.fill), "{limit:?}");
+                let admitted = short.admit(&limit, cost, now);
+                let outcome = admitted.unwrap_or_else(|| short.step(&limit, cost, now).0);
+                assert_eq!((stepped, &here.state), (outcome, &short.state));
+                assert_eq!((here.idle_at_s, here.fill), (short.idle_at_s, short.fill), "{limit:?}");
             }
         }
     }

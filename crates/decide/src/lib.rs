@@ -14,6 +14,7 @@ mod due;
 mod filter;
 mod fleet;
 mod join;
+mod keyed;
 mod lease;
 mod limit_terms;
 mod loaded_key;

@@ -77,8 +77,27 @@ impl Shard {
         }
     }
 
-    /// Spends from a cell that is here; `None` when it is not.
+    /// Where the cell of this key is, for as long as none comes or goes.
     #[inline]
+    pub(crate) fn place(&self, key: CellKey) -> Option<usize> {
+        self.cells.place(key)
+    }
+
+    /// Spends from the cell in this slot where that takes few instructions, which it mostly does: see [`Cell::admit`].
+    #[inline]
+    pub(crate) fn admit(
+        &mut self,
+        slot: usize,
+        limit: &Limit,
+        cost: Cost,
+        now: Millis,
+    ) -> Option<Outcome> {
+        let outcome = self.cells.at_mut(slot)?.admit(limit, cost, now)?;
+        self.cells.mark(slot);
+        Some(outcome)
+    }
+
+    /// Spends from a cell that is here; `None` when it is not.
     pub(crate) fn spend(&mut self, touch: &Touch<'_>) -> Option<Outcome> {
         let slot = self.cells.place(touch.key)?;
         let cell = self.cells.at_mut(slot)?;

@@ -33,7 +33,7 @@ impl Keyring {
         let mut pepper = [0; 32];
         derived.expand(b"root key pepper 1", &mut pepper).ok()?;
         let mut cell_secret = [0; 16];
-        derived.expand(b"cell hash 1", &mut cell_secret).ok()?;
+        derived.expand(b"cell hash 2", &mut cell_secret).ok()?;
         let mut envelope = [0; 32];
         derived.expand(b"envelope 1", &mut envelope).ok()?;
         let sealed = Envelope::new(envelope);

@@ -392,11 +392,12 @@ impl Refusal {
                 "Service Unavailable",
                 "The disk of the database is full or fails. Nothing was changed. Free space on it, then try again.".into(),
             ),
+            // Not 5xx: strangers would ring the alarms of the operator, and have a node leave Redis.
             Self::KeysFlooded => row(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "unkey/application/service_unavailable",
-                "Service Unavailable",
-                "Too many unknown keys are asked for at the moment, and this one was not looked up. Nothing was spent; try again in a moment.".into(),
+                StatusCode::TOO_MANY_REQUESTS,
+                "user/too_many_requests/unknown_keys",
+                "Too Many Requests",
+                "Too many unknown keys are asked for at the moment, and this one was not looked up. Nothing was spent; wait as long as Retry-After says.".into(),
             ),
             Self::Unexpected(_) => row(
                 StatusCode::INTERNAL_SERVER_ERROR,

@@ -58,6 +58,45 @@ fn an_unknown_key_is_401_and_never_repeated_back() {
     assert_eq!(world.spends(), 0);
 }
 
+/// Each round asks for as many unknown keys at the same moment: the third is beyond what is looked up, however slow the machine.
+#[test]
+fn who_guesses_faster_than_keys_are_looked_up_is_told_429_and_rings_no_alarm_of_5xx() {
+    const AT_ONCE: usize = 500;
+    const ROUNDS: usize = 4;
+    let world = World::new();
+    let mut known = world.client();
+    known.limit(&ask("api", "ann", 5));
+    let open = |_| Connection::open(world.server.url()).unwrap();
+    let mut guessers: Vec<_> = (0..AT_ONCE).map(open).collect();
+    let mut spared = 0;
+    for round in 0..ROUNDS {
+        for (at, guesser) in guessers.iter_mut().enumerate() {
+            let body = ask("api", "ann", 5).to_string();
+            let head = format!(
+                "POST /v2/ratelimit.limit HTTP/1.1\r\nhost: test\r\nauthorization: Bearer guess-{round}-{at}\r\ncontent-length: {}\r\n\r\n",
+                body.len()
+            );
+            guesser.send((head + &body).as_bytes()).unwrap();
+        }
+        for guesser in &mut guessers {
+            let told = guesser.receive().unwrap().expect("an answer");
+            if told.status == 401 {
+                continue;
+            }
+            let kind = told.header("content-type");
+            let (again, text) = (told.header("retry-after"), told.text());
+            assert_eq!((told.status, again), (429, Some("1")), "{text}");
+            assert_eq!(kind, Some("application/problem+json"));
+            assert!(text.contains("/errors/user/too_many_requests/unknown_keys\""), "{text}");
+            spared += 1;
+        }
+    }
+    let counted = world.metric("tollkeeper_cache_loads_refused_total{cache=\"root_key\"}");
+    assert!(spared > 0 && spared == counted, "{spared} of {counted}");
+    assert_eq!(world.metric("tollkeeper_responses_total{status=\"503\"}"), 0);
+    assert_eq!(known.limit(&ask("api", "ann", 5))["success"], true);
+}
+
 #[test]
 fn the_scheme_is_read_without_regard_to_case() {
     let world = World::new();

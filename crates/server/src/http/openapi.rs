@@ -2,17 +2,18 @@
 
 use std::sync::LazyLock;
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 use tollkeeper_wire as wire;
 use wire::Described;
 
 use super::route::{Answers, OPERATOR, Route, Takes, routes};
 
-/// Made once: it depends on nothing but this binary.
-static DOCUMENT: LazyLock<String> = LazyLock::new(|| document().to_string());
+/// Made once: it depends on nothing but this binary. All who ask share it.
+static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| document().to_string().into());
 
-pub fn text() -> &'static str {
-    &DOCUMENT
+pub fn text() -> Bytes {
+    DOCUMENT.clone()
 }
 
 fn document() -> Value {
@@ -172,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_document_describes_every_route_and_refuses_unknown_fields() {
-        let document: Value = serde_json::from_str(text()).unwrap();
+        let document: Value = serde_json::from_slice(&text()).unwrap();
         assert_eq!(document["paths"].as_object().unwrap().len(), routes().count());
         let body = &document["paths"]["/v2/ratelimit.limit"]["post"]["requestBody"]["content"];
         let schema = &body["application/json"]["schema"];

@@ -9,7 +9,7 @@ use http_body_util::Full;
 use hyper::body::{Body, Incoming};
 
 use super::call::Call;
-use super::reply::{JSON, PROBLEM_JSON, Reply, plain};
+use super::reply::{JSON, PROBLEM_JSON, Reply, shared};
 use super::route::{Answers, Effect, Endpoint, Route};
 use super::sheet::Sheet;
 use super::{
@@ -109,7 +109,7 @@ async fn dispatch(
         Endpoint::Readyz => return Ok(health::readyz(app)),
         Endpoint::Metrics => return Ok(metrics::metrics(app)),
         Endpoint::OpenApi => {
-            return Ok(plain(http::StatusCode::OK, "application/json", openapi::text()));
+            return Ok(shared(http::StatusCode::OK, JSON, openapi::text()));
         }
         Endpoint::Check(dialect) => {
             let start = Stamp::now();

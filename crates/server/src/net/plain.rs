@@ -120,9 +120,14 @@ pub(super) async fn serve(socket: &mut Watched, app: &Arc<App>, activity: &Activ
         }
         let mut out = OUT.take();
         reply.write(date.at(app.clock.now().0 / 1000), &mut out);
-        let is_last = reply.is_last();
+        let (is_last, shared) = (reply.is_last(), reply.shared_body().cloned());
         reply.left();
         if socket.write_all(&out).await.is_err() {
+            return End::Gone;
+        }
+        if let Some(body) = shared
+            && socket.write_all(&body).await.is_err()
+        {
             return End::Gone;
         }
         out.clear();

@@ -28,6 +28,8 @@ pub enum Refusal {
     /// Compressed, or coded in another way.
     BodyEncoded,
     BodyTooSlow,
+    /// Large ones of others took all the room that there is for them.
+    BodiesCrowded,
     AuthMalformed,
     /// Two that differ: whose request it is cannot be told.
     AuthAmbiguous,
@@ -120,7 +122,7 @@ impl Refusal {
             Self::TenantLimited { retry_after_s } | Self::ChangesLimited { retry_after_s } => {
                 Some(*retry_after_s)
             }
-            Self::KeysFlooded => Some(1),
+            Self::KeysFlooded | Self::BodiesCrowded => Some(1),
             _ => None,
         }
     }
@@ -176,6 +178,13 @@ impl Refusal {
                 "user/bad_request/request_timeout",
                 "Request Timeout",
                 "The body did not arrive in time. Send it again, faster or smaller.".into(),
+            ),
+            // Not 5xx: who sends them needs no key.
+            Self::BodiesCrowded => row(
+                StatusCode::TOO_MANY_REQUESTS,
+                "user/too_many_requests/large_bodies",
+                "Too Many Requests",
+                "Too many large bodies come in at the moment, and there was no room for this one in time. Nothing was done: wait as long as Retry-After says, or send less than 16 KiB in one request.".into(),
             ),
             Self::AuthMalformed => row(
                 StatusCode::BAD_REQUEST,

@@ -121,7 +121,7 @@ async fn dispatch(
     if is_encoded(headers) {
         return Err(Refusal::BodyEncoded);
     }
-    // With the place of a large one among those at once.
+    // With what it takes of the room for all.
     let mut read = None;
     let body: &[u8] = match sent {
         Sent::Whole(body) => body,

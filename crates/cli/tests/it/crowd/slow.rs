@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use tollkeeper_testkit::{Connection, SlowSockets};
 
 use crate::time::{eventually, now, pause};
@@ -113,4 +114,42 @@ fn who_takes_no_byte_of_its_answers_holds_no_copies_of_them() {
     assert!(copies > 24 * MIB, "the document is large enough to be seen: {size}");
     let grown = most_held(world.server.pid()) - before;
     assert!(grown < copies / 4, "{grown} of {copies} bytes");
+}
+
+#[test]
+fn bodies_that_never_end_take_a_bounded_part_of_the_memory_and_small_ones_do_not_wait_for_them() {
+    const BODIES: usize = 160;
+    let world = World::new();
+    world.client().limit(&ask("api", "ann", 10));
+    let before = most_held(world.server.pid());
+    let head =
+        format!("POST /v2/ratelimit.limit HTTP/1.1\r\nhost: test\r\ncontent-length: {MIB}\r\n\r\n");
+    let begun = [head.into_bytes(), vec![b' '; (1 << 20) - 1]].concat();
+    let mut endless: Vec<_> = (0..BODIES)
+        .map(|_| {
+            let mut one = Connection::open(world.server.url()).expect("open");
+            one.send(&begun).expect("sent, or kept by the kernel");
+            one
+        })
+        .collect();
+    let mut ordinary = world.client();
+    let waited = now();
+    assert_eq!(ordinary.limit(&ask("api", "ann", 10))["remaining"], 8);
+    assert!(waited.elapsed() < Duration::from_secs(5));
+    let (mut slow, mut crowded) = (0, 0);
+    for one in &mut endless {
+        let told = one.receive().expect("readable").expect("an answer");
+        let json: Value = serde_json::from_slice(&told.body).expect("JSON");
+        let kind = json["error"]["type"].as_str().expect("a type");
+        match told.status {
+            408 => slow += 1,
+            429 if kind.ends_with("/user/too_many_requests/large_bodies") => crowded += 1,
+            other => panic!("{other}: {json}"),
+        }
+    }
+    assert!(slow > 0 && crowded > 0, "{slow} were slow and {crowded} found no room");
+    assert_eq!(world.metric("tollkeeper_bodies_crowded_out_total"), crowded);
+    let grown = most_held(world.server.pid()) - before;
+    // What every connection has anyway comes on top: together they would hold twice of it.
+    assert!(grown < 200 * MIB, "{} MiB", grown / MIB);
 }

@@ -28,6 +28,8 @@ const PIECES_MAX: u32 = 4;
 const REST_PATIENCE: Duration = Duration::from_secs(1);
 /// Where the paths of all calls begin.
 const CALLS: &str = "/v2/";
+/// And those of what proxies ask.
+const PROXIED: &[u8] = b"/check/";
 /// What a read has room for at least.
 const ROOM: usize = 2 << 10;
 /// A buffer that has grown beyond it is not kept.
@@ -74,6 +76,15 @@ enum Kept {
     All,
 }
 
+/// What it means that a client will send no more before it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Silence {
+    /// It has sent all, and waits: what it asked for may be done by now, and it wants to know.
+    WantsToKnow,
+    /// It is gone: a proxy's client left, and what is held back for it only takes a place.
+    IsGone,
+}
+
 /// The second in words, as the `Date` header has it.
 #[derive(Debug)]
 struct Date {
@@ -98,11 +109,8 @@ pub(super) async fn serve(socket: &mut Watched, app: &Arc<App>, activity: &Activ
         let answering = activity.begin(Version::HTTP_11);
         let reply = {
             let (path, body) = (&arrived[request.path], &arrived[request.body.clone()]);
-            let asked = Asked {
-                method: &request.method,
-                path: std::str::from_utf8(path).unwrap_or(""),
-                headers: &mut headers,
-            };
+            let path = std::str::from_utf8(path).unwrap_or("");
+            let asked = Asked { method: &request.method, path, headers: &mut headers };
             // Pinned where it is made: it has two kilobytes and more, and would be copied on its way.
             let answer = pin!(answer_whole(app, asked, body));
             // Who sent more behind it is there: nobody looks further, or a client could send faster than it is answered.
@@ -110,7 +118,9 @@ pub(super) async fn serve(socket: &mut Watched, app: &Arc<App>, activity: &Activ
             if all_is_read {
                 Some(answer.await)
             } else {
-                unless_gone(answer, socket, &mut ahead).await
+                let silence =
+                    if path.starts_with(CALLS) { Silence::WantsToKnow } else { Silence::IsGone };
+                unless_gone(answer, silence, socket, &mut ahead).await
             }
         };
         let Some(mut reply) = reply else { return End::Gone };
@@ -247,6 +257,12 @@ fn length(lines: &[httparse::Header<'_>], kept: Kept, headers: &mut HeaderMap) -
     Some(length.unwrap_or(0))
 }
 
+/// What is asked by a proxy, as far as it can be seen at the beginning of a connection: it speaks of nothing else there.
+pub(super) fn is_of_a_proxy(arrived: &[u8]) -> bool {
+    let line = arrived.split(|byte| *byte == b'\n').next().unwrap_or(arrived);
+    line.windows(PROXIED.len()).any(|part| part == PROXIED)
+}
+
 /// Such as all routes have. Any other is hyper's to make sense of.
 fn is_plain_path(path: &str) -> bool {
     let plain =
@@ -258,19 +274,22 @@ fn is_plain_path(path: &str) -> bool {
 /// then it is there for certain.
 async fn unless_gone(
     mut answer: Pin<&mut impl Future<Output = Reply>>,
+    silence: Silence,
     socket: &mut Watched,
     ahead: &mut Vec<u8>,
 ) -> Option<Reply> {
+    let mut has_ended = false;
     poll_fn(|context| {
         if let Poll::Ready(reply) = answer.as_mut().poll(context) {
             return Poll::Ready(Some(reply));
         }
-        if ahead.is_empty() {
+        if ahead.is_empty() && !has_ended {
             let mut room = [0; ROOM];
             let mut read = ReadBuf::new(&mut room);
             match Pin::new(&mut *socket).poll_read(context, &mut read) {
                 Poll::Pending => {}
                 Poll::Ready(Ok(())) if !read.filled().is_empty() => ahead.extend(read.filled()),
+                Poll::Ready(Ok(())) if silence == Silence::WantsToKnow => has_ended = true,
                 Poll::Ready(_) => return Poll::Ready(None),
             }
         }
@@ -371,6 +390,14 @@ mod tests {
         }
         assert_eq!(front("GET /livez HTTP/1.1\r\ncontent-length: 2\r\n\r\nab"), Front::NotPlain);
         assert_eq!(front("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), Front::NotPlain);
+    }
+
+    #[test]
+    fn a_proxy_is_known_by_what_it_asks_first() {
+        assert!(is_of_a_proxy(b"GET /check/caddy?a=b HTTP/1.0\r\n\r\n"));
+        assert!(is_of_a_proxy(b"GET http://a/check/caddy HTTP/1.1\r\nhost: a\r\n\r\n"));
+        assert!(!is_of_a_proxy(b"POST /v2/keys.verifyKey HTTP/1.0\r\nx: /check/caddy\r\n\r\n"));
+        assert!(!is_of_a_proxy(b"GET "));
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub use idempotency::{IDEMPOTENCY_KEY, Idempotency};
 pub use noting::{Noted, note};
 pub use reply::Reply;
 pub use route::{Route, routes};
-pub use service::{Asked, answer, answer_whole};
+pub use service::{Asked, answer, answer_whole, refuse};
 pub use sheet::Sheet;
 pub use throttle::Throttles;
 pub use verify::{code, key_text};

@@ -32,7 +32,7 @@ use crate::http::{Idempotency, Throttles};
 use crate::ids::{self, RequestIds};
 use crate::keyring::{Keyring, PEPPER_ID};
 use crate::lease_estate;
-use crate::net::{Gauges, ListenError, Listener, Workers};
+use crate::net::{Gauges, ListenError, Listener, TurnedAway, Workers};
 use crate::redacted::Redacted;
 use crate::rollback::{BEAT, Guard, MINUTE, Rollback, Watch};
 use crate::rule_books::RuleKeeper;
@@ -75,13 +75,14 @@ pub fn serve(settings: Settings) -> Result<(), ServeError> {
     let stop = backstage.block_on(async { stop_signal() })?;
     let (server, listener) =
         backstage.block_on(Server::start(settings, backstage.handle().clone()))?;
-    backstage.block_on(listener.run(&server.workers, &server.readiness, stop));
+    backstage.block_on(listener.run(&server.workers, &server.readiness, &server.turned_away, stop));
     server.close(&backstage)
 }
 
 struct Server {
     workers: Workers,
     readiness: Readiness,
+    turned_away: TurnedAway,
     decider: Arc<Decider>,
     keeper: Keeper,
     ledger: Ledger,
@@ -249,9 +250,11 @@ impl Server {
         readiness.set(true);
         announce(&settings, address, mode, made.0.as_ref(), &recovered)?;
         made.0 = None;
+        let turned_away = TurnedAway::new(clock.clone()).map_err(io::Error::other)?;
         let server = Self {
             workers,
             readiness,
+            turned_away,
             decider,
             keeper,
             ledger,

@@ -28,6 +28,12 @@ pub enum Refusal {
     /// Compressed, or coded in another way.
     BodyEncoded,
     BodyTooSlow,
+    /// As many connections are open as there may be.
+    ConnectionsFull,
+    /// What came in is no request of HTTP.
+    HeadUnreadable,
+    /// None, or more than one: others on the way may have meant another server.
+    HostUnclear,
     /// Large ones of others took all the room that there is for them.
     BodiesCrowded,
     AuthMalformed,
@@ -122,7 +128,7 @@ impl Refusal {
             Self::TenantLimited { retry_after_s } | Self::ChangesLimited { retry_after_s } => {
                 Some(*retry_after_s)
             }
-            Self::KeysFlooded | Self::BodiesCrowded => Some(1),
+            Self::KeysFlooded | Self::BodiesCrowded | Self::ConnectionsFull => Some(1),
             _ => None,
         }
     }
@@ -178,6 +184,24 @@ impl Refusal {
                 "user/bad_request/request_timeout",
                 "Request Timeout",
                 "The body did not arrive in time. Send it again, faster or smaller.".into(),
+            ),
+            Self::ConnectionsFull => row(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "unkey/application/service_unavailable",
+                "Service Unavailable",
+                "This server has as many connections open as it may have. Nothing was done; try again in a moment.".into(),
+            ),
+            Self::HeadUnreadable => row(
+                StatusCode::BAD_REQUEST,
+                "user/bad_request/request_head_unreadable",
+                "Bad Request",
+                "The request line or a header is not as HTTP has it. This server speaks HTTP/1.1 and HTTP/2 without TLS.".into(),
+            ),
+            Self::HostUnclear => row(
+                StatusCode::BAD_REQUEST,
+                "user/bad_request/host_unclear",
+                "Bad Request",
+                "A request over HTTP/1.1 names its host in one `Host` header, and this one has none or several.".into(),
             ),
             // Not 5xx: who sends them needs no key.
             Self::BodiesCrowded => row(

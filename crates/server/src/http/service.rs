@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, EXPECT, HeaderMap, TRANSFER_ENCODING};
+use http::header::{CONTENT_ENCODING, EXPECT, HOST, HeaderMap, TRANSFER_ENCODING};
 use http::{Method, Request, Response, Version};
 use http_body_util::Full;
 use hyper::body::{Body, Incoming};
@@ -44,7 +44,11 @@ pub async fn answer(app: &Arc<App>, request: Request<Incoming>) -> Response<Full
     let (mut head, mut body) = request.into_parts();
     // Both stay here: whatever awaits would otherwise copy them into its own room.
     let asked = Asked { method: &head.method, path: head.uri.path(), headers: &mut head.headers };
-    let dispatched = dispatch(app, asked, Sent::Coming(&mut body), id).await;
+    let dispatched = if head.version == Version::HTTP_11 && !is_for_one_host(asked.headers) {
+        Err(Refusal::HostUnclear)
+    } else {
+        dispatch(app, asked, Sent::Coming(&mut body), id).await
+    };
     let mut reply = counted(app, id, dispatched);
     // Who asks whether to send a body at all is answered, and over HTTP/2 is told to stop.
     if !body.is_end_stream() && head.version < Version::HTTP_2 && !head.headers.contains_key(EXPECT)
@@ -64,6 +68,11 @@ pub async fn answer_whole(app: &Arc<App>, asked: Asked<'_>, body: &[u8]) -> Repl
     counted(app, id, dispatched)
 }
 
+/// What is refused before it is a request.
+pub fn refuse(app: &App, refusal: Refusal) -> Reply {
+    counted(app, app.ids.next(), Err(refusal))
+}
+
 fn counted(app: &App, id: RequestId, dispatched: Result<Reply, Refusal>) -> Reply {
     let mut reply = dispatched.unwrap_or_else(|refusal| refused(Sheet::new(), id, refusal));
     app.ledger.page().response(reply.status().as_u16());
@@ -78,7 +87,8 @@ fn counted(app: &App, id: RequestId, dispatched: Result<Reply, Refusal>) -> Repl
 fn refused(sheet: Sheet, id: RequestId, refusal: Refusal) -> Reply {
     tell(id, &refusal);
     // Where this body ends is unknown or in doubt, and with it where a next request would begin.
-    let ends = matches!(refusal, Refusal::BodyUnreadable);
+    let ends =
+        matches!(refusal, Refusal::BodyUnreadable | Refusal::HeadUnreadable | Refusal::HostUnclear);
     let mut reply = sheet.failure(id, refusal);
     if ends {
         reply.end();
@@ -191,6 +201,11 @@ async fn serve(route: &'static Route, call: &mut Call<'_>) -> Reply {
         tenant.write(&mut reply);
     }
     reply
+}
+
+/// RFC 9112, 3.2.
+fn is_for_one_host(headers: &HeaderMap) -> bool {
+    headers.get_all(HOST).iter().count() == 1
 }
 
 /// A body of undeclared length is chunked, once, or (over HTTP/2) needs no coding. Of any other coding others on

@@ -45,7 +45,7 @@ pub use gate::{stand, warm};
 pub use idempotency::{IDEMPOTENCY_KEY, Idempotency};
 pub use noting::{Noted, note};
 pub use reply::Reply;
-pub use route::{Route, routes};
+pub use route::{Effect, Route, routes};
 pub use service::{Asked, answer, answer_whole, refuse};
 pub use sheet::Sheet;
 pub use throttle::Throttles;

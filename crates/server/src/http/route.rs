@@ -53,8 +53,10 @@ pub struct Route {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Reads or decides. Calls that spend remember their own retries.
+    /// Reads or decides.
     Asks,
+    /// Spends, and remembers its own retries.
+    Spends,
     /// Changes what is stored: limited per root key, and done once per `Idempotency-Key`.
     Changes,
 }
@@ -189,6 +191,17 @@ const fn post<T: Described>(
         effect: Effect::Asks,
         body_max: BODY_MAX,
     }
+}
+
+/// A call that spends.
+const fn spend<T: Described>(
+    path: &'static str,
+    endpoint: Endpoint,
+    permission: &'static str,
+    about: &'static str,
+    answers: Answers,
+) -> Route {
+    Route { effect: Effect::Spends, ..post::<T>(path, endpoint, permission, about, answers) }
 }
 
 /// A call that changes what is stored.

@@ -147,7 +147,9 @@ async fn dispatch(
     // The moment the request is whole: what comes before it is the network's time, not ours.
     let start = Stamp::now();
     let reply = match route.effect {
-        Effect::Asks => serve(route, &mut Call::new(app, headers, body, id, start)).await,
+        Effect::Asks | Effect::Spends => {
+            serve(route, &mut Call::new(app, headers, body, id, start)).await
+        }
         Effect::Changes => {
             let headers = std::mem::take(headers);
             let body =
@@ -181,7 +183,7 @@ const PLAIN_PROBLEMS: [&str; 2] =
 /// One call, answered or refused.
 async fn serve(route: &'static Route, call: &mut Call<'_>) -> Reply {
     let outcome = match route.effect {
-        Effect::Asks => handle(route.endpoint, call).await,
+        Effect::Asks | Effect::Spends => handle(route.endpoint, call).await,
         Effect::Changes => Box::pin(changes::answer(route, call)).await,
     };
     let mut reply = outcome.unwrap_or_else(|refusal| {

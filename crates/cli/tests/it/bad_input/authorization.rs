@@ -1,6 +1,7 @@
 //! Who may ask: a missing, garbled or unknown root key, told apart.
 
 use serde_json::json;
+use tollkeeper_server::{Effect, routes};
 use tollkeeper_testkit::Connection;
 
 use crate::world::{Answer, World, ask};
@@ -117,6 +118,30 @@ fn what_is_wrong_with_the_body_comes_before_who_asks() {
     let answer = asked(&world, Some("Bearer wrong"), "{}");
     assert_eq!((answer.status(), answer.code()), (400, "invalid_input"));
     assert_eq!(answer.places().len(), 4);
+}
+
+#[test]
+fn every_route_names_a_missing_key_and_a_bad_idempotency_key_beside_what_is_wrong_with_the_body() {
+    let world = World::new();
+    let mut client = world.client();
+    let bearer = format!("Bearer {}", world.server.root_key());
+    let body = json!({"nonsense": 1}).to_string();
+    for route in routes().filter(|route| route.permission.is_some()) {
+        let (path, mut places_of) = (route.path, |headers: &[(&str, &str)]| {
+            let sent = client.connection.exchange("POST", route.path, headers, body.as_bytes());
+            let response = sent.unwrap();
+            let json = serde_json::from_slice(&response.body).unwrap();
+            let answer = Answer { response, json };
+            assert_eq!((answer.status(), answer.code()), (400, "invalid_input"), "{}", route.path);
+            answer.places().into_iter().map(str::to_owned).collect::<Vec<_>>()
+        });
+        assert_eq!(places_of(&[])[0], "header.Authorization", "{path}");
+        if route.effect != Effect::Asks {
+            let places = places_of(&[("authorization", &bearer), ("idempotency-key", "é")]);
+            assert!(places.contains(&"header.Idempotency-Key".to_owned()), "{path}: {places:?}");
+            assert!(places.len() > 1, "{path}: {places:?}");
+        }
+    }
 }
 
 #[test]

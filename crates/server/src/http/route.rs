@@ -18,10 +18,11 @@ mod system;
 mod tenants;
 mod usage;
 
-use http::Method;
+use http::{Method, StatusCode};
 use tollkeeper_wire::{Described, Shape};
 
 use super::body::BODY_MAX;
+use super::reply::{JSON, PROBLEM_JSON};
 use crate::forward_auth::Dialect;
 
 pub use apis::ApiCall;
@@ -143,6 +144,10 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
     GROUPS.iter().copied().flatten()
 }
 
+/// The two calls whose clients know every refusal, a 429 too, by plain JSON.
+const PLAIN_PROBLEMS: [&str; 2] =
+    ["/v2/permissions.updatePermission", "/v2/permissions.updateRole"];
+
 pub const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 // === impl Route ===
@@ -164,6 +169,13 @@ impl Route {
         matches!(self.takes, Takes::AnyMethod)
             || *method == self.method()
             || (*method == Method::HEAD && self.method() == Method::GET)
+    }
+
+    /// By which type its clients know a refusal.
+    pub fn kind_of_refusal(&self, status: StatusCode) -> &'static str {
+        let is_problem =
+            status == StatusCode::TOO_MANY_REQUESTS || matches!(self.answers, Answers::Done);
+        if is_problem && !PLAIN_PROBLEMS.contains(&self.path) { PROBLEM_JSON } else { JSON }
     }
 
     pub fn allowed(&self) -> &'static str {

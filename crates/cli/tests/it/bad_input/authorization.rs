@@ -54,6 +54,7 @@ fn an_unknown_key_is_401_and_never_repeated_back() {
         let answer = asked(&world, Some(&format!("Bearer {wrong}")), &body);
         answer.assert_refused(wrong);
         assert_eq!((answer.status(), answer.code()), (401, "key_not_found"), "{wrong}");
+        assert_eq!(answer.response.header("www-authenticate"), Some("Bearer"));
         assert!(!answer.response.text().contains(wrong));
     }
     assert_eq!(world.spends(), 0);

@@ -117,7 +117,7 @@ impl Server {
         data_dir.remember(keyring.fingerprint())?;
         let store = store.sealing(keyring.audit_seal());
         store.begin_chains().await?;
-        let mut made = Unshown(bootstrap(&store, &settings, &keyring, &clock).await?);
+        let made = Unshown(bootstrap(&store, &settings, &keyring, &clock).await?);
 
         let cells = Arc::new(Cells::new(usize::try_from(settings.max_cells).unwrap_or(usize::MAX)));
         let (journal, recovered, estate, leases) = open_journal(&data_dir, &cells, &clock)?;
@@ -248,8 +248,7 @@ impl Server {
         };
         let workers = Workers::start((0..threads).map(app).collect::<io::Result<_>>()?)?;
         readiness.set(true);
-        announce(&settings, address, mode, made.0.as_ref(), &recovered)?;
-        made.0 = None;
+        announce(&settings, address, mode, made, &recovered);
         let turned_away = TurnedAway::new(clock.clone()).map_err(io::Error::other)?;
         let server = Self {
             workers,
@@ -428,9 +427,9 @@ fn announce(
     settings: &Settings,
     address: SocketAddr,
     mode: Mode,
-    made: Option<&Redacted<String>>,
+    mut made: Unshown,
     recovered: &Recovered,
-) -> io::Result<()> {
+) {
     for aside in &recovered.set_aside {
         tracing::warn!(
             "part of the journal could not be read and was set aside as {}; counters written after it are lost",
@@ -438,8 +437,14 @@ fn announce(
         );
     }
     let mut out = io::stdout().lock();
-    write!(out, "{}", Banner { settings, address, mode, made })?;
-    out.flush()
+    let banner = Banner { settings, address, mode, made: made.0.as_ref() };
+    match write!(out, "{banner}").and_then(|()| out.flush()) {
+        Ok(()) => made.0 = None,
+        // Whoever started it may read no further. It serves all the same, and a root key that was made is shown where it still can.
+        Err(error) => {
+            tracing::warn!("listening on http://{address}; standard output is closed: {error}");
+        }
+    }
 }
 
 /// As many descriptors as the machine lets us have; returns how many clients that is enough for.

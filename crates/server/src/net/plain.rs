@@ -72,7 +72,7 @@ pub(super) async fn serve(socket: &mut Watched, app: &Arc<App>, activity: &Activ
                 return end;
             }
             Err(Stop::Bad(fault)) => {
-                let _answering = activity.begin(Version::HTTP_11);
+                drop(activity.begin(Version::HTTP_11));
                 let mut out = Vec::new();
                 refuse(app, fault.into()).write(date.at(app.clock.now().0 / 1000), &mut out);
                 let _ = socket.write_all(&out).await;

@@ -14,7 +14,7 @@ use super::reply::Reply;
 use crate::status::Refusal;
 
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const KEY_BYTES_MAX: usize = 255;
+pub const KEY_BYTES_MAX: usize = 255;
 /// Longer than any client goes on retrying one call: the SDKs give up after some ten seconds.
 const REMEMBERED_MS: u64 = 60_000;
 /// At most so many answers and so many bytes of them, over all shards. The oldest makes room before its minute is

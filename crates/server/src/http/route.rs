@@ -36,7 +36,7 @@ pub use root_keys::RootKeyCall;
 pub use rules::RuleCall;
 pub use system::SystemCall;
 pub use tenants::{OPERATOR, TenantCall};
-pub use usage::UsageCall;
+pub use usage::{CSV, UsageCall};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
@@ -75,8 +75,8 @@ pub enum Answers {
     Data(Shape),
     /// A list, with pagination beside it.
     Page(Shape),
-    /// Something that is not in the envelope.
-    Plain(&'static str),
+    /// Something that is not in the envelope, of one of these types.
+    Plain(&'static [&'static str]),
     /// `meta` alone.
     Done,
     /// What a proxy understands: headers on success, a bare problem else.

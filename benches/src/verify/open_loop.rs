@@ -41,7 +41,7 @@ pub(crate) struct Answers {
     /// Sorted.
     latencies_us: Vec<u32>,
     pub(crate) wanted: u64,
-    /// 503.
+    /// 429 and 503.
     pub(crate) unavailable: u64,
     pub(crate) other: u64,
 }
@@ -258,7 +258,7 @@ impl Answers {
     fn count(&mut self, answer: &[u8], wanted: &str) {
         if find(answer, wanted.as_bytes()).is_some() {
             self.wanted += 1;
-        } else if answer.starts_with(b"HTTP/1.1 503") {
+        } else if [b"HTTP/1.1 429", b"HTTP/1.1 503"].iter().any(|head| answer.starts_with(*head)) {
             self.unavailable += 1;
         } else {
             self.other += 1;

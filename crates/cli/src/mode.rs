@@ -39,8 +39,8 @@ fn help() -> String {
 Examples:
   tollkeeper mode
   tollkeeper mode shadow
-  tollkeeper mode redis --tenant ten_4Kq2
-  tollkeeper mode inherit --tenant ten_4Kq2
+  tollkeeper mode redis --tenant ws_4Kq2
+  tollkeeper mode inherit --tenant ws_4Kq2
 
 memory   every node counts for itself
 shadow   as in memory; Redis is asked beside it, and `tollkeeper status` shows where it disagrees

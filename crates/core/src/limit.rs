@@ -123,7 +123,7 @@ impl Limit {
         let later = u64::try_from(flows).unwrap_or(u64::MAX);
         Outcome {
             remaining: outcome.remaining.saturating_sub(cost.get()),
-            reset: Millis(outcome.reset.0.saturating_add(later)),
+            reset: (outcome.reset + later).min(Millis::LAST),
             ..outcome
         }
     }

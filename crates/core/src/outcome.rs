@@ -6,7 +6,8 @@ use crate::Millis;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     Admitted,
-    /// Not now. With no other traffic it passes at this moment and not a millisecond earlier.
+    /// Not now. With no other traffic it passes at this moment and not a millisecond earlier; [`Millis::LAST`] says that it
+    /// passes then or later.
     NotUntil(Millis),
     /// Not ever: the cost is larger than the limit itself.
     Never,

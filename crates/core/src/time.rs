@@ -4,6 +4,8 @@
 use std::num::NonZeroU64;
 use std::ops::Add;
 
+use crate::AMOUNT_MAX;
+
 /// A moment, in unix milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Millis(pub u64);
@@ -23,6 +25,10 @@ pub struct Width(NonZeroU64);
 // === impl Millis ===
 
 impl Millis {
+    /// The last moment that answers can name: later ones would be read as others by whoever keeps numbers as JSON does.
+    /// What comes later comes in some 285,000 years, which is never.
+    pub const LAST: Self = Self(AMOUNT_MAX);
+
     /// How long after `earlier` this is; zero when it is not after it, so a clock
     /// that steps backwards never looks like time gone by.
     pub fn since(self, earlier: Self) -> u64 {

@@ -74,12 +74,13 @@ impl TokenBucket {
         self.flowed_back(self.deficit(refill), refill)
     }
 
-    /// When `units` of 1/`per_ms` token have come back. Never inlined: the registers of a division would be taken from
-    /// the other algorithms, which stand beside this one.
+    /// When `units` of 1/`per_ms` token have come back, or [`Millis::LAST`]. Never inlined: the registers of a division would
+    /// be taken from the other algorithms, which stand beside this one.
     #[inline(never)]
     fn flowed_back(&self, units: u128, refill: Refill) -> Millis {
         let (ms, rest) = divide(units, refill.tokens.max(1));
-        self.at + u64::try_from(ms).unwrap_or(u64::MAX).saturating_add(u64::from(rest > 0))
+        let ms = u64::try_from(ms).unwrap_or(u64::MAX).saturating_add(u64::from(rest > 0));
+        (self.at + ms).min(Millis::LAST)
     }
 
     /// All that is missing, in 1/`per_ms` of a token.

@@ -33,5 +33,5 @@ mod status;
 mod upkeep;
 mod usage;
 
-pub use crate::http::{Route, routes};
+pub use crate::http::{Effect, Route, routes};
 pub use run::{ServeError, serve};

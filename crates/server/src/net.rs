@@ -3,13 +3,17 @@
 
 mod aside;
 mod connection;
+mod date;
+mod front;
 mod gauges;
 mod listener;
 mod plain;
+mod turned_away;
 mod turns;
 mod watched;
 mod worker;
 
 pub use gauges::Gauges;
 pub use listener::{ListenError, Listener};
+pub use turned_away::TurnedAway;
 pub use worker::Workers;

@@ -32,7 +32,7 @@ use crate::http::{Idempotency, Throttles};
 use crate::ids::{self, RequestIds};
 use crate::keyring::{Keyring, PEPPER_ID};
 use crate::lease_estate;
-use crate::net::{Gauges, ListenError, Listener, Workers};
+use crate::net::{Gauges, ListenError, Listener, TurnedAway, Workers};
 use crate::redacted::Redacted;
 use crate::rollback::{BEAT, Guard, MINUTE, Rollback, Watch};
 use crate::rule_books::RuleKeeper;
@@ -75,13 +75,14 @@ pub fn serve(settings: Settings) -> Result<(), ServeError> {
     let stop = backstage.block_on(async { stop_signal() })?;
     let (server, listener) =
         backstage.block_on(Server::start(settings, backstage.handle().clone()))?;
-    backstage.block_on(listener.run(&server.workers, &server.readiness, stop));
+    backstage.block_on(listener.run(&server.workers, &server.readiness, &server.turned_away, stop));
     server.close(&backstage)
 }
 
 struct Server {
     workers: Workers,
     readiness: Readiness,
+    turned_away: TurnedAway,
     decider: Arc<Decider>,
     keeper: Keeper,
     ledger: Ledger,
@@ -116,7 +117,7 @@ impl Server {
         data_dir.remember(keyring.fingerprint())?;
         let store = store.sealing(keyring.audit_seal());
         store.begin_chains().await?;
-        let mut made = Unshown(bootstrap(&store, &settings, &keyring, &clock).await?);
+        let made = Unshown(bootstrap(&store, &settings, &keyring, &clock).await?);
 
         let cells = Arc::new(Cells::new(usize::try_from(settings.max_cells).unwrap_or(usize::MAX)));
         let (journal, recovered, estate, leases) = open_journal(&data_dir, &cells, &clock)?;
@@ -247,11 +248,12 @@ impl Server {
         };
         let workers = Workers::start((0..threads).map(app).collect::<io::Result<_>>()?)?;
         readiness.set(true);
-        announce(&settings, address, mode, made.0.as_ref(), &recovered)?;
-        made.0 = None;
+        announce(&settings, address, mode, made, &recovered);
+        let turned_away = TurnedAway::new(clock.clone()).map_err(io::Error::other)?;
         let server = Self {
             workers,
             readiness,
+            turned_away,
             decider,
             keeper,
             ledger,
@@ -425,9 +427,9 @@ fn announce(
     settings: &Settings,
     address: SocketAddr,
     mode: Mode,
-    made: Option<&Redacted<String>>,
+    mut made: Unshown,
     recovered: &Recovered,
-) -> io::Result<()> {
+) {
     for aside in &recovered.set_aside {
         tracing::warn!(
             "part of the journal could not be read and was set aside as {}; counters written after it are lost",
@@ -435,8 +437,14 @@ fn announce(
         );
     }
     let mut out = io::stdout().lock();
-    write!(out, "{}", Banner { settings, address, mode, made })?;
-    out.flush()
+    let banner = Banner { settings, address, mode, made: made.0.as_ref() };
+    match write!(out, "{banner}").and_then(|()| out.flush()) {
+        Ok(()) => made.0 = None,
+        // Whoever started it may read no further. It serves all the same, and a root key that was made is shown where it still can.
+        Err(error) => {
+            tracing::warn!("listening on http://{address}; standard output is closed: {error}");
+        }
+    }
 }
 
 /// As many descriptors as the machine lets us have; returns how many clients that is enough for.

@@ -28,6 +28,14 @@ pub enum Refusal {
     /// Compressed, or coded in another way.
     BodyEncoded,
     BodyTooSlow,
+    /// As many connections are open as there may be.
+    ConnectionsFull,
+    /// What came in is no request of HTTP.
+    HeadUnreadable,
+    /// None, or more than one: others on the way may have meant another server.
+    HostUnclear,
+    /// Large ones of others took all the room that there is for them.
+    BodiesCrowded,
     AuthMalformed,
     /// Two that differ: whose request it is cannot be told.
     AuthAmbiguous,
@@ -120,7 +128,7 @@ impl Refusal {
             Self::TenantLimited { retry_after_s } | Self::ChangesLimited { retry_after_s } => {
                 Some(*retry_after_s)
             }
-            Self::KeysFlooded => Some(1),
+            Self::KeysFlooded | Self::BodiesCrowded | Self::ConnectionsFull => Some(1),
             _ => None,
         }
     }
@@ -176,6 +184,31 @@ impl Refusal {
                 "user/bad_request/request_timeout",
                 "Request Timeout",
                 "The body did not arrive in time. Send it again, faster or smaller.".into(),
+            ),
+            Self::ConnectionsFull => row(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "unkey/application/service_unavailable",
+                "Service Unavailable",
+                "This server has as many connections open as it may have. Nothing was done; try again in a moment.".into(),
+            ),
+            Self::HeadUnreadable => row(
+                StatusCode::BAD_REQUEST,
+                "user/bad_request/request_head_unreadable",
+                "Bad Request",
+                "The request line or a header is not as HTTP has it. This server speaks HTTP/1.1 and HTTP/2 without TLS.".into(),
+            ),
+            Self::HostUnclear => row(
+                StatusCode::BAD_REQUEST,
+                "user/bad_request/host_unclear",
+                "Bad Request",
+                "A request over HTTP/1.1 names its host in one `Host` header, and this one has none or several.".into(),
+            ),
+            // Not 5xx: who sends them needs no key.
+            Self::BodiesCrowded => row(
+                StatusCode::TOO_MANY_REQUESTS,
+                "user/too_many_requests/large_bodies",
+                "Too Many Requests",
+                "Too many large bodies come in at the moment, and there was no room for this one in time. Nothing was done: wait as long as Retry-After says, or send less than 16 KiB in one request.".into(),
             ),
             Self::AuthMalformed => row(
                 StatusCode::BAD_REQUEST,
@@ -392,11 +425,12 @@ impl Refusal {
                 "Service Unavailable",
                 "The disk of the database is full or fails. Nothing was changed. Free space on it, then try again.".into(),
             ),
+            // Not 5xx: strangers would ring the alarms of the operator, and have a node leave Redis.
             Self::KeysFlooded => row(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "unkey/application/service_unavailable",
-                "Service Unavailable",
-                "Too many unknown keys are asked for at the moment, and this one was not looked up. Nothing was spent; try again in a moment.".into(),
+                StatusCode::TOO_MANY_REQUESTS,
+                "user/too_many_requests/unknown_keys",
+                "Too Many Requests",
+                "Too many unknown keys are asked for at the moment, and this one was not looked up. Nothing was spent; wait as long as Retry-After says.".into(),
             ),
             Self::Unexpected(_) => row(
                 StatusCode::INTERNAL_SERVER_ERROR,

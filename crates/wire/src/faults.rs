@@ -52,6 +52,7 @@ impl Shape {
             Self::Free(Room { properties_max, bytes_max, depth_max }) => format!(
                 "an object of at most {properties_max} properties, {bytes_max} bytes and {depth_max} levels"
             ),
+            Self::Any => String::from("any value"),
             Self::Nullable(shape) => format!("{}, or null", shape.expectation()),
             Self::Either([one, other]) => {
                 format!("{}, or {}", one.expectation(), other.expectation())
@@ -69,6 +70,7 @@ impl Shape {
             Self::Flag => value.is_boolean(),
             Self::List { .. } => value.is_array(),
             Self::Object(_) | Self::Free(_) => value.is_object(),
+            Self::Any => true,
             Self::Nullable(of) => value.is_null() || of.is_of(value),
             Self::Either(both) => both.iter().any(|one| one.is_of(value)),
         }
@@ -133,7 +135,8 @@ impl Walk {
                     self.expected(shape, format!("{} is not a known value.", quote(word)));
                 }
             }
-            (Shape::Flag, Value::Bool(_)) | (Shape::Nullable(_), Value::Null) => {}
+            (Shape::Flag, Value::Bool(_)) | (Shape::Nullable(_), Value::Null) | (Shape::Any, _) => {
+            }
             (Shape::List { of, min, max }, Value::Array(entries)) => {
                 if entries.len() < *min || entries.len() > *max {
                     self.expected(shape, format!("Has {} entries.", entries.len()));

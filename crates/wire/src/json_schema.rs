@@ -40,6 +40,7 @@ impl Shape {
                 schema
             }
             Self::Free(room) => json!({"type": "object", "maxProperties": room.properties_max}),
+            Self::Any => json!({}),
             Self::Nullable(shape) => nullable(shape.json_schema()),
             Self::Either([one, other]) => {
                 json!({"anyOf": [one.json_schema(), other.json_schema()]})
@@ -84,10 +85,12 @@ fn object_schema(object: &Object) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Map, json};
 
     use crate::schema::Described;
-    use crate::{CreateKeyRequest, Empty, LimitRequest, MultiLimitRequest, UpdateKeyRequest};
+    use crate::{
+        CreateKeyRequest, Empty, FieldDiff, LimitRequest, MultiLimitRequest, UpdateKeyRequest,
+    };
 
     #[test]
     fn the_document_names_bounds_required_fields_and_refuses_others() {
@@ -108,6 +111,16 @@ mod tests {
         let schema = MultiLimitRequest::SHAPE.json_schema();
         assert_eq!((&schema["minItems"], &schema["maxItems"]), (&json!(1), &json!(100)));
         assert_eq!(schema["items"], LimitRequest::SHAPE.json_schema());
+    }
+
+    #[test]
+    fn what_a_field_of_a_rule_was_may_be_any_value() {
+        let schema = FieldDiff::SHAPE.json_schema();
+        for side in ["before", "after"] {
+            let said = &schema["properties"][side];
+            assert_eq!(said.as_object().map(Map::len), Some(1), "{said}");
+            assert!(said["description"].is_string());
+        }
     }
 
     #[test]

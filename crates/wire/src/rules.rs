@@ -83,8 +83,6 @@ choice! {
     RuleTurn { Created = "created", Updated = "updated", Deleted = "deleted" }
 }
 
-const ANYTHING: Shape = Shape::Free(crate::metadata::METADATA_ROOM);
-
 /// A field of a rule that is not what it was; absent where it was not, or is not any more.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FieldDiff {
@@ -98,8 +96,8 @@ pub struct FieldDiff {
 impl Described for FieldDiff {
     const SHAPE: Shape = Shape::Object(&Object::of(&[
         Field::required("field", Shape::Text(Chars { min: 1, max: 64 }), "Its name."),
-        Field::optional("before", ANYTHING, "What it was: any value."),
-        Field::optional("after", ANYTHING, "What it is: any value."),
+        Field::optional("before", Shape::Any, "What it was: any value."),
+        Field::optional("after", Shape::Any, "What it is: any value."),
     ]));
 }
 

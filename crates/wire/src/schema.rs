@@ -37,6 +37,8 @@ pub enum Shape {
     Object(&'static Object),
     /// An object of the caller's own making.
     Free(Room),
+    /// Any value: only in answers, for it has no bounds.
+    Any,
     /// The shape, or null.
     Nullable(&'static Shape),
     /// Either of two shapes that JSON itself tells apart: a text or a number, a text or a list.

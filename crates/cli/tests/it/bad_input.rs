@@ -3,6 +3,7 @@
 mod authorization;
 mod bodies;
 mod cursors;
+mod heads;
 mod nul;
 mod sizes;
 mod smuggling;

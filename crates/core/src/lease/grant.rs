@@ -1,6 +1,6 @@
 //! How much of what is free goes to one node, and from when on it may spend what is not free yet.
 
-use crate::{Algorithm, Limit, Millis};
+use crate::{AMOUNT_MAX, Algorithm, Limit, Millis};
 
 /// A node gets 1/(α·nodes) of what is left, so that the last units are dealt in small coins.
 pub const ALPHA: u64 = 2;
@@ -60,7 +60,7 @@ impl Room {
 
 /// How long after the answer the `nth` dated unit (from 1) may be spent, where `debt` units of others come
 /// first. Late is safe, early is not: every rounding goes up.
-#[allow(clippy::cast_possible_truncation, reason = "cut at u64::MAX first")]
+#[allow(clippy::cast_possible_truncation, reason = "cut at AMOUNT_MAX first")]
 pub fn dated_at(limit: &Limit, previous: u64, debt: u64, nth: u64) -> u64 {
     let units = u128::from(debt) + u128::from(nth);
     let (width, per_width, slack) = match limit.algorithm {
@@ -71,7 +71,7 @@ pub fn dated_at(limit: &Limit, previous: u64, debt: u64, nth: u64) -> u64 {
     };
     let units = units + u128::from(slack > 0);
     let ms = (units * u128::from(width.millis())).div_ceil(u128::from(per_width.max(1)));
-    (ms + u128::from(slack)).min(u128::from(u64::MAX)) as u64
+    (ms + u128::from(slack)).min(u128::from(AMOUNT_MAX)) as u64
 }
 
 /// What flows back within a twentieth of the width, and where there is an edge, before half of the time to it is over.

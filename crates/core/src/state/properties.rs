@@ -274,6 +274,27 @@ proptest! {
     }
 
     #[test]
+    fn no_moment_is_later_than_json_carries_and_before_the_last_one_it_is_exact(
+        amount in 1_u64..4, costs in prop::collection::vec(0_u64..AMOUNT_MAX, 1..12),
+        burst in (AMOUNT_MAX - 3..=AMOUNT_MAX), width in 1..crate::WIDTH_MS_MAX, gap in 0_u64..2_000,
+    ) {
+        let width = Width::from_millis(width).unwrap();
+        let limit = Limit::token_bucket(quota(amount), width, Some(quota(burst)));
+        let asks: Vec<_> = costs.iter().map(|cost| Ask { advance_ms: gap, cost: *cost }).collect();
+        let mut held = true;
+        walk(&limit, &asks, |before, cost, now, outcome, after| {
+            let foreseen = limit.after(before.probe(&limit, Cost::PEEK, now), cost);
+            let idle = after.idle_at(&limit);
+            held &= outcome.reset.max(foreseen.reset).max(idle) <= Millis::LAST;
+            if let Admission::NotUntil(at) = outcome.admission {
+                held &= at <= Millis::LAST && !before.probe(&limit, cost, Millis(at.0 - 1)).admitted();
+                held &= at == Millis::LAST || before.probe(&limit, cost, at).admitted();
+            }
+        });
+        prop_assert!(held);
+    }
+
+    #[test]
     fn a_denied_bundle_consumes_nothing(
         (limit_a, asks) in cases(), limit_b in limits(), shared in any::<bool>(),
     ) {

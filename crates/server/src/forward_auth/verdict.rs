@@ -1,7 +1,7 @@
 //! What the proxy is told: 200 with whose key it was, or the refusal that it hands to the end user.
 
 use http::StatusCode;
-use http::header::{HeaderName, WWW_AUTHENTICATE};
+use http::header::HeaderName;
 use tollkeeper_decide::tier_of;
 use tollkeeper_wire as wire;
 
@@ -12,7 +12,6 @@ use crate::status::{Refusal, Ruling, TYPE_BASE, shown};
 static KEY_ID: HeaderName = HeaderName::from_static("x-tollkeeper-key-id");
 static IDENTITY: HeaderName = HeaderName::from_static("x-tollkeeper-identity");
 static TIER: HeaderName = HeaderName::from_static("x-tollkeeper-tier");
-static CHALLENGE: HeaderName = WWW_AUTHENTICATE;
 
 /// The three are there on every success, empty where there is nothing to say: a proxy that copies only what it finds
 /// would otherwise let a client's own pass for ours.
@@ -34,7 +33,7 @@ pub fn denied(call: &Call<'_>, ruling: &Ruling<'_>) -> Reply {
     let status = ruling.status();
     let mut sheet = Sheet::new();
     stand(&mut sheet, ruling);
-    challenge(&mut sheet, status);
+    sheet.challenge(status);
     sheet.problem(
         status,
         &wire::Denial {
@@ -62,7 +61,7 @@ pub fn refused(call: &Call<'_>, refusal: Refusal) -> Reply {
     let problem = refusal.into_problem();
     let mut sheet = Sheet::new();
     sheet.retry_after(retry_after_s);
-    challenge(&mut sheet, status);
+    sheet.challenge(status);
     sheet.problem(
         status,
         &wire::Denial {
@@ -78,13 +77,6 @@ pub fn refused(call: &Call<'_>, refusal: Refusal) -> Reply {
             request_id: call.id.as_str().into(),
         },
     )
-}
-
-/// HTTP wants every 401 to say how to do better.
-fn challenge(sheet: &mut Sheet, status: StatusCode) {
-    if status == StatusCode::UNAUTHORIZED {
-        sheet.header(&CHALLENGE, |out| out.extend_from_slice(b"Bearer"));
-    }
 }
 
 /// Without anything that could end the header or the value: a header that cannot be written would be missing.

@@ -1,6 +1,8 @@
-//! Reads a request's body: bounded in size and in time, without a copy when it came in one piece.
+//! Reads a request's body: bounded in size, in time, and in what all of them take together; without a copy when it came in
+//! one piece.
 //! What nobody wants to read is let run out, within bounds, so that its sender comes to read the answer.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -12,9 +14,17 @@ use crate::status::Refusal;
 
 /// 1 MiB: a hundred limits in one call take some 40 KiB.
 pub const BODY_MAX: usize = 1 << 20;
-/// Larger bodies at once, where a route takes them: together they fill 64 MiB, whoever sends them.
+/// So much of a body is read without asking for room: what a plain request may have too. Nearly none is longer.
+const FREE: usize = 16 << 10;
+/// What is longer takes room as it grows, in such units, of 64 MiB for all: whoever begins bodies and never ends them holds no
+/// more of the memory than that, over however many connections and streams.
+const UNIT: usize = 16 << 10;
+static UNITS: Semaphore = Semaphore::const_new((64 << 20) / UNIT);
+/// Bodies above [`BODY_MAX`] at once, where a route takes them: together they fill 64 MiB more.
 const LARGE_AT_ONCE: usize = 4;
 static LARGE: Semaphore = Semaphore::const_new(LARGE_AT_ONCE);
+/// Bodies that found no room in time.
+static CROWDED_OUT: AtomicU64 = AtomicU64::new(0);
 /// Whoever needs longer for a megabyte is holding a connection, not sending a body.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -22,8 +32,23 @@ const BODY_PATIENCE: Duration = Duration::from_secs(10);
 const RUN_OUT_MAX: usize = 16 << 20;
 const RUN_OUT_PATIENCE: Duration = Duration::from_secs(2);
 
-/// A large body's place among those at once; it is given back with the request.
-pub type Room = Option<SemaphorePermit<'static>>;
+/// What a body takes of what there is for all; it is given back with the request.
+#[derive(Debug, Default)]
+pub struct Room {
+    units: Option<SemaphorePermit<'static>>,
+    large: Option<SemaphorePermit<'static>>,
+    /// There was not enough at once.
+    has_waited: bool,
+}
+
+/// A body that comes in several pieces, on its way to being whole.
+#[derive(Debug)]
+struct Joining {
+    whole: BytesMut,
+    /// Up to this length there is room.
+    paid: usize,
+    room: Room,
+}
 
 /// Where a route takes more than usual: is this more, or of unknown size?
 pub fn may_be_large(body: &Incoming, max: usize) -> bool {
@@ -36,29 +61,26 @@ pub async fn read(body: &mut Incoming, max: usize) -> Result<(Bytes, Room), Refu
         return Err(Refusal::BodyTooLarge { max });
     }
     let first = match next(body).await? {
-        Some(first) if body.is_end_stream() => return Ok((first, None)),
+        Some(first) if body.is_end_stream() => return Ok((first, Room::default())),
         Some(first) => first,
-        None => return Ok((Bytes::new(), None)),
+        None => return Ok((Bytes::new(), Room::default())),
     };
-    let rest = Box::pin(tokio::time::timeout(BODY_PATIENCE, join(first, body, max))).await;
-    rest.unwrap_or(Err(Refusal::BodyTooSlow))
+    let (whole, room) = (first.into(), Room::default());
+    let mut joining = Joining { whole, paid: FREE, room };
+    match Box::pin(tokio::time::timeout(BODY_PATIENCE, joining.join(body, max))).await {
+        Ok(joined) => joined.map(|()| (joining.whole.freeze(), joining.room)),
+        // It may have got room by now, too late: others were slow, and not its sender.
+        Err(_) if joining.room.has_waited => {
+            CROWDED_OUT.fetch_add(1, Ordering::Relaxed);
+            Err(Refusal::BodiesCrowded)
+        }
+        Err(_) => Err(Refusal::BodyTooSlow),
+    }
 }
 
-async fn join(first: Bytes, body: &mut Incoming, max: usize) -> Result<(Bytes, Room), Refusal> {
-    let mut whole = BytesMut::from(first);
-    let mut room = None;
-    loop {
-        if whole.len() > max {
-            return Err(Refusal::BodyTooLarge { max });
-        }
-        if whole.len() > BODY_MAX && room.is_none() {
-            room = LARGE.acquire().await.ok();
-        }
-        match next(body).await? {
-            Some(piece) => whole.extend_from_slice(&piece),
-            None => return Ok((whole.freeze(), room)),
-        }
-    }
+/// Bodies that found no room in time.
+pub fn crowded_out() -> u64 {
+    CROWDED_OUT.load(Ordering::Relaxed)
 }
 
 /// Lets the rest of a body run out beside its answer. Many clients (Node's fetch, Python's http.client) read nothing
@@ -98,6 +120,69 @@ async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Refusal> {
                 }
             }
         }
+    }
+}
+
+// === impl Joining ===
+
+impl Joining {
+    async fn join(&mut self, body: &mut Incoming, max: usize) -> Result<(), Refusal> {
+        self.make_room(self.whole.len()).await;
+        while let Some(piece) = next(body).await? {
+            let length = self.whole.len() + piece.len();
+            if length > max {
+                return Err(Refusal::BodyTooLarge { max });
+            }
+            self.make_room(length).await;
+            self.whole.extend_from_slice(&piece);
+        }
+        Ok(())
+    }
+
+    /// Waits for room for so many bytes. It is doubled where it does not suffice, and paid for before it is there.
+    async fn make_room(&mut self, length: usize) {
+        if length <= self.paid {
+            return;
+        }
+        let capacity = length.next_power_of_two();
+        self.room.grow_to(capacity).await;
+        let mut whole = BytesMut::with_capacity(capacity);
+        whole.extend_from_slice(&self.whole);
+        (self.whole, self.paid) = (whole, capacity);
+    }
+}
+
+// === impl Room ===
+
+impl Room {
+    async fn grow_to(&mut self, capacity: usize) {
+        let wanted = capacity.min(BODY_MAX).saturating_sub(FREE).div_ceil(UNIT);
+        let held = self.units.as_ref().map_or(0, SemaphorePermit::num_permits);
+        // At most 64 of them.
+        let more = u32::try_from(wanted.saturating_sub(held)).unwrap_or(0);
+        if more > 0 {
+            let more = self.taken(&UNITS, more).await;
+            match (&mut self.units, more) {
+                (Some(units), Some(more)) => units.merge(more),
+                (none, more) => *none = more,
+            }
+        }
+        if capacity > BODY_MAX && self.large.is_none() {
+            self.large = self.taken(&LARGE, 1).await;
+        }
+    }
+
+    /// Nobody closes these, so that there is always something to take in the end.
+    async fn taken(
+        &mut self,
+        from: &'static Semaphore,
+        count: u32,
+    ) -> Option<SemaphorePermit<'static>> {
+        if let Ok(taken) = from.try_acquire_many(count) {
+            return Some(taken);
+        }
+        self.has_waited = true;
+        from.acquire_many(count).await.ok()
     }
 }
 

@@ -31,6 +31,8 @@ pub struct Call<'a> {
     caller: Option<Arc<RootKey>>,
     /// Where the caller's tenant stands, if its calls are bounded.
     pub tenant: Option<TenantStanding>,
+    /// What is wrong with its headers: nothing is done, and it is told with what is wrong with the body.
+    wrong: Vec<FieldError>,
 }
 
 // === impl Call ===
@@ -44,18 +46,45 @@ impl<'a> Call<'a> {
         start: Stamp,
     ) -> Self {
         let (now, timing) = (app.clock.at(start), Timing::from(start));
-        Self { app, headers, body, id, now, start, timing, caller: None, tenant: None }
+        Self {
+            app,
+            headers,
+            body,
+            id,
+            now,
+            start,
+            timing,
+            caller: None,
+            tenant: None,
+            wrong: Vec::new(),
+        }
     }
 
     /// The body as this endpoint takes it, or everything that is wrong with the request. Comes before
     /// authentication, as the contract has it.
     pub fn request<T: Request<'a>>(&self) -> Result<T, Refusal> {
-        if self.headers.contains_key(AUTHORIZATION) {
+        if self.headers.contains_key(AUTHORIZATION) && self.wrong.is_empty() {
             return parse(self.body).map_err(Refusal::Fields);
         }
-        let mut errors = vec![no_authorization()];
+        let missing = !self.headers.contains_key(AUTHORIZATION);
+        let mut errors: Vec<_> = missing.then(no_authorization).into_iter().collect();
+        errors.extend(self.wrong.iter().cloned());
         errors.extend(parse::<T>(self.body).err().into_iter().flatten());
         Err(Refusal::Fields(errors))
+    }
+
+    /// From here on the request is refused, once all that is wrong with it is known.
+    pub fn is_wrong(&mut self, fault: FieldError) {
+        self.wrong.push(fault);
+    }
+
+    /// What was read of the body by another way than [`Self::request`], unless the headers are wrong.
+    pub fn unless_wrong<T>(&self, read: Result<T, Vec<FieldError>>) -> Result<T, Refusal> {
+        if self.wrong.is_empty() {
+            return read.map_err(Refusal::Fields);
+        }
+        let errors = self.wrong.iter().cloned().chain(read.err().into_iter().flatten());
+        Err(Refusal::Fields(errors.collect()))
     }
 
     /// The root key that asks. Its text is hashed here and goes no further.
@@ -110,7 +139,7 @@ impl<'a> Call<'a> {
 
     fn bearer(&self) -> Result<&'a [u8], Refusal> {
         let mut lines = self.headers.get_all(AUTHORIZATION).iter();
-        let header = lines.next().ok_or(Refusal::AuthMalformed)?.as_bytes();
+        let header = lines.next().ok_or_else(no_authorization)?.as_bytes();
         // Somebody on the way may have believed the other one.
         if lines.any(|other| other.as_bytes() != header) {
             return Err(Refusal::AuthAmbiguous);

@@ -29,11 +29,19 @@ const WAITS_MS: [u64; 24] = [
 ];
 
 pub async fn answer(route: &'static Route, call: &mut Call<'_>) -> Result<Reply, Refusal> {
+    let key = match key_of(call.headers) {
+        Ok(key) => key,
+        Err(fault) => {
+            // No handler goes on behind it: whoever reads the body hears of it.
+            call.is_wrong(fault);
+            return handle(route.endpoint, call).await;
+        }
+    };
     // Whoever is not let in hears it from the handler, behind everything that is wrong with the body.
     let Ok(caller) = call.caller().await else { return handle(route.endpoint, call).await };
     call.settle_caller(&caller);
     call.app.throttles.change(&caller.id, call.now)?;
-    let Some(key) = key_of(call.headers)? else { return handle(route.endpoint, call).await };
+    let Some(key) = key else { return handle(route.endpoint, call).await };
     let claim = Claim {
         root_key_id: caller.id.to_string(),
         route: route.path,

@@ -14,7 +14,7 @@ use tollkeeper_wire as wire;
 
 use super::call::{Call, permit};
 use super::fields::Standing;
-use super::idempotency::{self, Once};
+use super::idempotency::{self, Once, with_key_fault};
 use super::noting::{Noted, note};
 use super::reply::Reply;
 use super::sheet::Sheet;
@@ -26,8 +26,9 @@ use crate::status::{Refusal, Ruling};
 const CHECK: &str = "/v2/gate.check";
 
 pub async fn check(call: &mut Call<'_>) -> Result<Reply, Refusal> {
-    let mut request: Box<wire::CheckRequest<'_>> =
-        call.request().map_err(|refusal| verify::with_query_fault(call.body, refusal))?;
+    let mut request: Box<wire::CheckRequest<'_>> = call.request().map_err(|refusal| {
+        with_key_fault(call.headers, verify::with_query_fault(call.body, refusal))
+    })?;
     upper_case(&mut request);
     let retried = idempotency::key_of(call.headers)?;
     let purpose = if request.dry_run { Purpose::Look } else { Purpose::Spend };

@@ -14,7 +14,7 @@ use super::reply::Reply;
 use crate::status::Refusal;
 
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const KEY_BYTES_MAX: usize = 255;
+pub const KEY_BYTES_MAX: usize = 255;
 /// Longer than any client goes on retrying one call: the SDKs give up after some ten seconds.
 const REMEMBERED_MS: u64 = 60_000;
 /// At most so many answers and so many bytes of them, over all shards. The oldest makes room before its minute is
@@ -65,7 +65,7 @@ pub struct Once<'a> {
 }
 
 /// The header's value, if there is one; refused when it is empty, too long or not plain text.
-pub fn key_of(headers: &HeaderMap) -> Result<Option<&[u8]>, Refusal> {
+pub fn key_of(headers: &HeaderMap) -> Result<Option<&[u8]>, FieldError> {
     let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
     let key = value.as_bytes();
     let plain = key.iter().all(|byte| (b' '..=b'~').contains(byte));
@@ -73,9 +73,15 @@ pub fn key_of(headers: &HeaderMap) -> Result<Option<&[u8]>, Refusal> {
         return Ok(Some(key));
     }
     let fix = format!("Send 1 to {KEY_BYTES_MAX} printable ASCII characters, or no such header.");
-    let fault =
-        FieldError::new("header.Idempotency-Key", "Is empty, too long or not plain text.", fix);
-    Err(Refusal::Fields(vec![fault]))
+    Err(FieldError::new("header.Idempotency-Key", "Is empty, too long or not plain text.", fix))
+}
+
+/// A request whose body is refused for its fields may have a bad key too: that is said at once.
+#[cold]
+pub fn with_key_fault(headers: &HeaderMap, refusal: Refusal) -> Refusal {
+    let Refusal::Fields(mut errors) = refusal else { return refusal };
+    errors.extend(key_of(headers).err());
+    Refusal::Fields(errors)
 }
 
 // === impl Idempotency ===

@@ -17,6 +17,7 @@ use prometheus_client::registry::Registry;
 use tollkeeper_account::{AuditCounts, BOUNDS_US, Code, Health, HistogramReading, Kind, Ledger};
 use tollkeeper_decide::{Agreement, Decider, Mode};
 
+use super::body;
 use super::idempotency::Idempotency;
 use super::reply::{Reply, plain};
 use super::route::METRICS_TYPE;
@@ -185,7 +186,9 @@ impl Readings {
             "connections_timed_out",
             "Closed for being slow or idle.",
             self.gauges.timed_out(),
-        )
+        )?;
+        let help = "Bodies refused because large ones of others took all the room.";
+        sheet.counter("bodies_crowded_out", help, body::crowded_out())
     }
 
     fn durability(&self, sheet: &mut Page<'_, '_>) -> fmt::Result {

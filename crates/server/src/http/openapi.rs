@@ -2,17 +2,20 @@
 
 use std::sync::LazyLock;
 
+use bytes::Bytes;
+use http::StatusCode;
 use serde_json::{Value, json};
 use tollkeeper_wire as wire;
 use wire::Described;
 
-use super::route::{Answers, OPERATOR, Route, Takes, routes};
+use super::idempotency::KEY_BYTES_MAX;
+use super::route::{Answers, Effect, OPERATOR, Route, Takes, routes};
 
-/// Made once: it depends on nothing but this binary.
-static DOCUMENT: LazyLock<String> = LazyLock::new(|| document().to_string());
+/// Made once: it depends on nothing but this binary. All who ask share it.
+static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| document().to_string().into());
 
-pub fn text() -> &'static str {
-    &DOCUMENT
+pub fn text() -> Bytes {
+    DOCUMENT.clone()
 }
 
 fn document() -> Value {
@@ -43,6 +46,9 @@ fn path_item(route: &Route) -> Value {
         let content = json!({ "application/json": { "schema": shape.json_schema() } });
         operation["requestBody"] = json!({ "required": true, "content": content });
     }
+    if route.effect != Effect::Asks {
+        operation["parameters"] = json!([idempotency_key()]);
+    }
     if let Some(permission) = route.permission {
         operation["security"] = json!([{ "rootKey": [] }]);
         operation["description"] = match permission {
@@ -65,20 +71,23 @@ fn responses(route: &Route) -> Value {
             "properties": { "meta": { "$ref": "#/components/schemas/Meta" } },
         }),
         Answers::Proxy => return proxy_responses(),
-        Answers::Plain(kind) => {
-            return json!({ "200": { "description": "OK", "content": { kind: {} } } });
+        Answers::Plain(kinds) => {
+            let each = kinds.iter().map(|kind| ((*kind).to_owned(), json!({})));
+            return refusable(route, &each.collect());
         }
     };
-    let mut responses = json!({
-        "200": { "description": "OK", "content": { "application/json": { "schema": success } } },
-    });
+    refusable(route, &json!({ "application/json": { "schema": success } }))
+}
+
+/// What a route answers when all is well, and what it may refuse with.
+fn refusable(route: &Route, content: &Value) -> Value {
+    let mut responses = json!({ "200": { "description": "OK", "content": content } });
     if route.permission.is_some() {
         for (status, description) in FAILURES {
             let schema = json!({ "$ref": "#/components/schemas/Failure" });
-            let problem = status == "429" || matches!(route.answers, Answers::Done);
-            let kind = if problem { "application/problem+json" } else { "application/json" };
+            let kind = route.kind_of_refusal(status);
             let content = json!({ kind: { "schema": schema } });
-            responses[status] = json!({ "description": description, "content": content });
+            responses[status.as_str()] = json!({ "description": description, "content": content });
         }
     }
     responses
@@ -104,22 +113,43 @@ fn proxy_responses() -> Value {
 }
 
 /// What any authenticated call may be refused with.
-const FAILURES: [(&str, &str); 11] = [
-    ("400", "The request is malformed; `errors` names everything that is wrong."),
-    ("401", "The root key is unknown."),
-    ("403", "The root key lacks a permission, or is disabled."),
-    ("404", "What the request names does not exist."),
-    ("408", "The body did not arrive in time."),
-    ("409", "There is one of that name, or the Idempotency-Key belongs to another request."),
-    ("410", "The namespace was deleted."),
+const FAILURES: [(StatusCode, &str); 13] = [
+    (StatusCode::BAD_REQUEST, "The request is malformed; `errors` names everything that is wrong."),
+    (StatusCode::UNAUTHORIZED, "The root key is unknown."),
+    (StatusCode::FORBIDDEN, "The root key lacks a permission, or is disabled."),
+    (StatusCode::NOT_FOUND, "What the request names does not exist."),
+    (StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time."),
     (
-        "412",
+        StatusCode::CONFLICT,
+        "There is one of that name, or the Idempotency-Key belongs to another request.",
+    ),
+    (StatusCode::GONE, "The namespace was deleted."),
+    (
+        StatusCode::PRECONDITION_FAILED,
         "What the request needs is not so: a limit that is not stored, a project that is protected.",
     ),
-    ("413", "The body is too large."),
-    ("429", "Too many calls of this workspace, or too many changes by this root key."),
-    ("503", "Storage did not answer; nothing was spent."),
+    (StatusCode::PAYLOAD_TOO_LARGE, "The body is too large."),
+    (StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is compressed, or coded in another way."),
+    (
+        StatusCode::TOO_MANY_REQUESTS,
+        "Too many calls of this workspace, changes by this root key, unknown keys, or large bodies at once.",
+    ),
+    (
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "Something went wrong on this side; the request id finds it in the log.",
+    ),
+    (StatusCode::SERVICE_UNAVAILABLE, "Storage did not answer; nothing was spent."),
 ];
+
+/// Of calls that spend or change.
+fn idempotency_key() -> Value {
+    json!({
+        "name": "Idempotency-Key",
+        "in": "header",
+        "description": "A retry with the same key and body gets the first answer again, and nothing is done twice.",
+        "schema": { "type": "string", "minLength": 1, "maxLength": KEY_BYTES_MAX, "pattern": "^[ -~]*$" },
+    })
+}
 
 fn envelope(data: &Value, paged: bool) -> Value {
     let mut schema = json!({
@@ -172,11 +202,34 @@ mod tests {
 
     #[test]
     fn the_document_describes_every_route_and_refuses_unknown_fields() {
-        let document: Value = serde_json::from_str(text()).unwrap();
+        let document: Value = serde_json::from_slice(&text()).unwrap();
         assert_eq!(document["paths"].as_object().unwrap().len(), routes().count());
         let body = &document["paths"]["/v2/ratelimit.limit"]["post"]["requestBody"]["content"];
         let schema = &body["application/json"]["schema"];
         assert_eq!(schema["additionalProperties"], json!(false));
         assert_eq!(*schema, tollkeeper_wire::LimitRequest::SHAPE.json_schema());
+    }
+    #[test]
+    fn the_document_tells_what_is_served() {
+        let document: Value = serde_json::from_slice(&text()).unwrap();
+        let of = |path: &str| document["paths"][path]["post"].clone();
+        for route in routes().filter(|route| route.permission.is_some()) {
+            let operation = of(route.path);
+            let takes_key = operation["parameters"][0]["name"] == "Idempotency-Key";
+            assert_eq!(takes_key, route.effect != Effect::Asks, "{}", route.path);
+            for (status, _) in FAILURES {
+                let content = &operation["responses"][status.as_str()]["content"];
+                assert!(content.get(route.kind_of_refusal(status)).is_some(), "{}", route.path);
+            }
+        }
+        let told = |path: &str, status: &str| {
+            let content = of(path)["responses"][status]["content"].clone();
+            content.as_object().unwrap().keys().cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(told("/v2/permissions.updateRole", "429"), ["application/json"]);
+        assert_eq!(told("/v2/permissions.createRole", "429"), ["application/problem+json"]);
+        assert_eq!(told("/v2/identities.deleteIdentity", "404"), ["application/problem+json"]);
+        assert_eq!(told("/v2/usage.export", "200").len(), 2);
+        assert_eq!(told("/v2/usage.export", "401"), ["application/json"]);
     }
 }

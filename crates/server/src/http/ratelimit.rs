@@ -8,14 +8,15 @@ use tollkeeper_wire as wire;
 
 use super::call::Call;
 use super::fields::Standing;
-use super::idempotency::{self, Once};
+use super::idempotency::{self, Once, with_key_fault};
 use super::noting::note_limited;
 use super::reply::Reply;
 use super::sheet::Sheet;
 use crate::status::Refusal;
 
 pub async fn limit(call: &mut Call<'_>) -> Result<Reply, Refusal> {
-    let request: wire::LimitRequest<'_> = call.request()?;
+    let request: wire::LimitRequest<'_> =
+        call.request().map_err(|refusal| with_key_fault(call.headers, refusal))?;
     let key = idempotency::key_of(call.headers)?;
     let ask = ask(call, SmallVec::from_iter([check(&request)?]), key).await?;
     let warm = warm(call, &ask).await?;
@@ -27,7 +28,8 @@ pub async fn limit(call: &mut Call<'_>) -> Result<Reply, Refusal> {
 }
 
 pub async fn multi_limit(call: &mut Call<'_>) -> Result<Reply, Refusal> {
-    let request: wire::MultiLimitRequest<'_> = call.request()?;
+    let request: wire::MultiLimitRequest<'_> =
+        call.request().map_err(|refusal| with_key_fault(call.headers, refusal))?;
     let key = idempotency::key_of(call.headers)?;
     let ask = ask(call, request.0.iter().map(check).collect::<Result<_, _>>()?, key).await?;
     let warm = warm(call, &ask).await?;

@@ -23,9 +23,16 @@ pub struct Reply {
     text: Vec<u8>,
     body_at: usize,
     /// What few replies have.
-    more: Option<Box<HeaderMap>>,
+    more: Option<Box<More>>,
     /// No other one follows it on its connection.
     is_last: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct More {
+    headers: HeaderMap,
+    /// A body that is the same for all who ask, in place of one of its own: however many wait to read it, it is there once.
+    body: Option<Bytes>,
 }
 
 // === impl Reply ===
@@ -51,7 +58,12 @@ impl Reply {
     }
 
     pub fn body(&self) -> &[u8] {
-        &self.text[self.body_at..]
+        self.shared_body().map_or(&self.text[self.body_at..], |body| body)
+    }
+
+    /// The body, where it is not written with the head.
+    pub fn shared_body(&self) -> Option<&Bytes> {
+        self.more.as_ref()?.body.as_ref()
     }
 
     pub fn set_kind(&mut self, kind: &'static str) {
@@ -59,7 +71,7 @@ impl Reply {
     }
 
     pub fn insert(&mut self, name: HeaderName, value: HeaderValue) {
-        self.more.get_or_insert_default().insert(name, value);
+        self.more.get_or_insert_default().headers.insert(name, value);
     }
 
     pub fn is_last(&self) -> bool {
@@ -76,7 +88,7 @@ impl Reply {
         self.is_last = false;
     }
 
-    /// All of it, as HTTP/1.1 has it.
+    /// All of it, as HTTP/1.1 has it, but for a body that it shares.
     pub fn write(&self, date: &[u8], out: &mut Vec<u8>) {
         out.reserve(self.text.len() + 256);
         if self.status == StatusCode::OK {
@@ -92,24 +104,28 @@ impl Reply {
             write_line("content-type", kind.as_bytes(), out);
         }
         out.extend_from_slice(&self.text[..self.body_at]);
-        for (name, value) in self.more.iter().flat_map(|more| more.iter()) {
+        for (name, value) in self.more.iter().flat_map(|more| more.headers.iter()) {
             write_line(name.as_str(), value.as_bytes(), out);
         }
         if self.is_last {
             write_line("connection", b"close", out);
         }
         out.extend_from_slice(b"content-length: ");
-        write_number((self.text.len() - self.body_at) as u64, out);
+        write_number(self.body().len() as u64, out);
         out.extend_from_slice(b"\r\ndate: ");
         out.extend_from_slice(date);
         out.extend_from_slice(b"\r\n\r\n");
-        out.extend_from_slice(self.body());
+        out.extend_from_slice(&self.text[self.body_at..]);
     }
 
     /// The same for hyper.
     pub fn into_response(self) -> Response<Full<Bytes>> {
         let text = Bytes::from(self.text);
-        let mut headers = self.more.map_or_else(|| HeaderMap::with_capacity(HEADERS), |more| *more);
+        let more = self.more.map_or_else(
+            || More { headers: HeaderMap::with_capacity(HEADERS), body: None },
+            |more| *more,
+        );
+        let More { mut headers, body } = more;
         let (mut from, lines) = (0, text.slice(..self.body_at));
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
             let end = from + line.len();
@@ -129,7 +145,8 @@ impl Reply {
         if self.is_last {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        let mut response = Response::new(Full::new(text.slice(self.body_at..)));
+        let body = body.unwrap_or_else(|| text.slice(self.body_at..));
+        let mut response = Response::new(Full::new(body));
         *response.status_mut() = self.status;
         *response.headers_mut() = headers;
         response
@@ -158,10 +175,18 @@ pub fn plain(status: StatusCode, kind: &'static str, text: impl Into<String>) ->
     Reply::new(status, Some(kind), text.into().into_bytes(), 0)
 }
 
+/// The same with a body that is there once for all who ask.
+pub fn shared(status: StatusCode, kind: &'static str, body: Bytes) -> Reply {
+    let more = More { headers: HeaderMap::new(), body: Some(body) };
+    let reply = Reply::new(status, Some(kind), Vec::new(), 0);
+    Reply { more: Some(Box::new(more)), ..reply }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use http::header::ALLOW;
+    use http_body_util::BodyExt;
 
     use super::super::sheet::{LIMIT, RATELIMIT, Sheet, TIMING};
     use super::*;
@@ -197,6 +222,19 @@ mod tests {
             "{\"ok\":true}",
         ];
         assert_eq!(String::from_utf8(out).unwrap(), lines.join("\r\n"));
+    }
+
+    #[tokio::test]
+    async fn a_shared_body_is_copied_for_nobody_and_told_of_by_its_length() {
+        let body = Bytes::from_static(b"the same for all");
+        let reply = shared(StatusCode::OK, JSON, body.clone());
+        assert_eq!(reply.body().as_ptr(), body.as_ptr());
+        let mut out = Vec::new();
+        reply.write(b"Thu, 01 Jan 1970 00:00:00 GMT", &mut out);
+        let head = String::from_utf8(out).unwrap();
+        assert!(head.contains("content-length: 16\r\n") && head.ends_with("\r\n\r\n"), "{head}");
+        let given = reply.into_response().into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(given.as_ptr(), body.as_ptr());
     }
 
     #[test]

@@ -18,10 +18,11 @@ mod system;
 mod tenants;
 mod usage;
 
-use http::Method;
+use http::{Method, StatusCode};
 use tollkeeper_wire::{Described, Shape};
 
 use super::body::BODY_MAX;
+use super::reply::{JSON, PROBLEM_JSON};
 use crate::forward_auth::Dialect;
 
 pub use apis::ApiCall;
@@ -35,7 +36,7 @@ pub use root_keys::RootKeyCall;
 pub use rules::RuleCall;
 pub use system::SystemCall;
 pub use tenants::{OPERATOR, TenantCall};
-pub use usage::UsageCall;
+pub use usage::{CSV, UsageCall};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
@@ -53,8 +54,10 @@ pub struct Route {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Reads or decides. Calls that spend remember their own retries.
+    /// Reads or decides.
     Asks,
+    /// Spends, and remembers its own retries.
+    Spends,
     /// Changes what is stored: limited per root key, and done once per `Idempotency-Key`.
     Changes,
 }
@@ -72,8 +75,8 @@ pub enum Answers {
     Data(Shape),
     /// A list, with pagination beside it.
     Page(Shape),
-    /// Something that is not in the envelope.
-    Plain(&'static str),
+    /// Something that is not in the envelope, of one of these types.
+    Plain(&'static [&'static str]),
     /// `meta` alone.
     Done,
     /// What a proxy understands: headers on success, a bare problem else.
@@ -141,6 +144,10 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
     GROUPS.iter().copied().flatten()
 }
 
+/// The two calls whose clients know every refusal, a 429 too, by plain JSON.
+const PLAIN_PROBLEMS: [&str; 2] =
+    ["/v2/permissions.updatePermission", "/v2/permissions.updateRole"];
+
 pub const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 // === impl Route ===
@@ -162,6 +169,13 @@ impl Route {
         matches!(self.takes, Takes::AnyMethod)
             || *method == self.method()
             || (*method == Method::HEAD && self.method() == Method::GET)
+    }
+
+    /// By which type its clients know a refusal.
+    pub fn kind_of_refusal(&self, status: StatusCode) -> &'static str {
+        let is_problem =
+            status == StatusCode::TOO_MANY_REQUESTS || matches!(self.answers, Answers::Done);
+        if is_problem && !PLAIN_PROBLEMS.contains(&self.path) { PROBLEM_JSON } else { JSON }
     }
 
     pub fn allowed(&self) -> &'static str {
@@ -189,6 +203,17 @@ const fn post<T: Described>(
         effect: Effect::Asks,
         body_max: BODY_MAX,
     }
+}
+
+/// A call that spends.
+const fn spend<T: Described>(
+    path: &'static str,
+    endpoint: Endpoint,
+    permission: &'static str,
+    about: &'static str,
+    answers: Answers,
+) -> Route {
+    Route { effect: Effect::Spends, ..post::<T>(path, endpoint, permission, about, answers) }
 }
 
 /// A call that changes what is stored.

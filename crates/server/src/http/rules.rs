@@ -69,7 +69,7 @@ async fn read(call: &Call<'_>) -> Result<Wanted, Refusal> {
         Ok::<_, Vec<wire::FieldError>>(Wanted { texts, notes: checked.notes, prune, dry_run })
     };
     let read = call.app.rules.changing().run(read).await;
-    read.map_err(|error| Refusal::Unexpected(error.to_string()))?.map_err(Refusal::Fields)
+    call.unless_wrong(read.map_err(|error| Refusal::Unexpected(error.to_string()))?)
 }
 
 /// As [`desk::write`] does it, but where long work belongs: between two words with the database thousands of rules are

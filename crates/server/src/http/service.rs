@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, EXPECT, HeaderMap, TRANSFER_ENCODING};
+use http::header::{CONTENT_ENCODING, EXPECT, HOST, HeaderMap, TRANSFER_ENCODING};
 use http::{Method, Request, Response, Version};
 use http_body_util::Full;
 use hyper::body::{Body, Incoming};
 
 use super::call::Call;
-use super::reply::{JSON, PROBLEM_JSON, Reply, plain};
-use super::route::{Answers, Effect, Endpoint, Route};
+use super::reply::{JSON, Reply, shared};
+use super::route::{Effect, Endpoint, Route};
 use super::sheet::Sheet;
 use super::{
     apis, audit, identities, keys, permissions, projects, quotas, roles, root_keys, rules, stats,
@@ -44,8 +44,12 @@ pub async fn answer(app: &Arc<App>, request: Request<Incoming>) -> Response<Full
     let (mut head, mut body) = request.into_parts();
     // Both stay here: whatever awaits would otherwise copy them into its own room.
     let asked = Asked { method: &head.method, path: head.uri.path(), headers: &mut head.headers };
-    let dispatched = dispatch(app, asked, Sent::Coming(&mut body), id).await;
-    let mut reply = counted(app, id, dispatched);
+    let dispatched = if head.version == Version::HTTP_11 && !is_for_one_host(asked.headers) {
+        Err(Refusal::HostUnclear)
+    } else {
+        dispatch(app, asked, Sent::Coming(&mut body), id).await
+    };
+    let mut reply = counted(app, id, head.uri.path(), dispatched);
     // Who asks whether to send a body at all is answered, and over HTTP/2 is told to stop.
     if !body.is_end_stream() && head.version < Version::HTTP_2 && !head.headers.contains_key(EXPECT)
     {
@@ -59,13 +63,19 @@ pub async fn answer(app: &Arc<App>, request: Request<Incoming>) -> Response<Full
 
 /// The same for a request that is whole.
 pub async fn answer_whole(app: &Arc<App>, asked: Asked<'_>, body: &[u8]) -> Reply {
-    let id = app.ids.next();
+    let (id, path) = (app.ids.next(), asked.path);
     let dispatched = dispatch(app, asked, Sent::Whole(body), id).await;
-    counted(app, id, dispatched)
+    counted(app, id, path, dispatched)
 }
 
-fn counted(app: &App, id: RequestId, dispatched: Result<Reply, Refusal>) -> Reply {
-    let mut reply = dispatched.unwrap_or_else(|refusal| refused(Sheet::new(), id, refusal));
+/// What is refused before it is a request.
+pub fn refuse(app: &App, refusal: Refusal) -> Reply {
+    counted(app, app.ids.next(), "", Err(refusal))
+}
+
+fn counted(app: &App, id: RequestId, path: &str, dispatched: Result<Reply, Refusal>) -> Reply {
+    let mut reply =
+        dispatched.unwrap_or_else(|refusal| refused(Sheet::new(), id, Route::find(path), refusal));
     app.ledger.page().response(reply.status().as_u16());
     if !app.readiness.get() {
         // It ends soon, and so would the next request on this connection.
@@ -75,11 +85,15 @@ fn counted(app: &App, id: RequestId, dispatched: Result<Reply, Refusal>) -> Repl
 }
 
 /// What was read of a cache before the refusal is told on `sheet` all the same.
-fn refused(sheet: Sheet, id: RequestId, refusal: Refusal) -> Reply {
+fn refused(sheet: Sheet, id: RequestId, route: Option<&Route>, refusal: Refusal) -> Reply {
     tell(id, &refusal);
     // Where this body ends is unknown or in doubt, and with it where a next request would begin.
-    let ends = matches!(refusal, Refusal::BodyUnreadable);
+    let ends =
+        matches!(refusal, Refusal::BodyUnreadable | Refusal::HeadUnreadable | Refusal::HostUnclear);
     let mut reply = sheet.failure(id, refusal);
+    if let Some(route) = route {
+        reply.set_kind(route.kind_of_refusal(reply.status()));
+    }
     if ends {
         reply.end();
     }
@@ -109,7 +123,7 @@ async fn dispatch(
         Endpoint::Readyz => return Ok(health::readyz(app)),
         Endpoint::Metrics => return Ok(metrics::metrics(app)),
         Endpoint::OpenApi => {
-            return Ok(plain(http::StatusCode::OK, "application/json", openapi::text()));
+            return Ok(shared(http::StatusCode::OK, JSON, openapi::text()));
         }
         Endpoint::Check(dialect) => {
             let start = Stamp::now();
@@ -121,7 +135,7 @@ async fn dispatch(
     if is_encoded(headers) {
         return Err(Refusal::BodyEncoded);
     }
-    // With the place of a large one among those at once.
+    // With what it takes of the room for all.
     let mut read = None;
     let body: &[u8] = match sent {
         Sent::Whole(body) => body,
@@ -137,7 +151,9 @@ async fn dispatch(
     // The moment the request is whole: what comes before it is the network's time, not ours.
     let start = Stamp::now();
     let reply = match route.effect {
-        Effect::Asks => serve(route, &mut Call::new(app, headers, body, id, start)).await,
+        Effect::Asks | Effect::Spends => {
+            serve(route, &mut Call::new(app, headers, body, id, start)).await
+        }
         Effect::Changes => {
             let headers = std::mem::take(headers);
             let body =
@@ -164,33 +180,26 @@ async fn to_its_end(
     tokio::spawn(change).await.map_err(|error| Refusal::Unexpected(error.to_string()))
 }
 
-/// The two calls whose clients know every refusal, a 429 too, by plain JSON.
-const PLAIN_PROBLEMS: [&str; 2] =
-    ["/v2/permissions.updatePermission", "/v2/permissions.updateRole"];
-
 /// One call, answered or refused.
 async fn serve(route: &'static Route, call: &mut Call<'_>) -> Reply {
     let outcome = match route.effect {
-        Effect::Asks => handle(route.endpoint, call).await,
+        Effect::Asks | Effect::Spends => handle(route.endpoint, call).await,
         Effect::Changes => Box::pin(changes::answer(route, call)).await,
     };
     let mut reply = outcome.unwrap_or_else(|refusal| {
         let mut sheet = Sheet::new();
         sheet.timing(&call.timing);
-        let mut reply = refused(sheet, call.id, refusal);
-        // Where an answer is `meta` alone, clients know every refusal by the type of problems.
-        if matches!(route.answers, Answers::Done) {
-            reply.set_kind(PROBLEM_JSON);
-        }
-        if PLAIN_PROBLEMS.contains(&route.path) {
-            reply.set_kind(JSON);
-        }
-        reply
+        refused(sheet, call.id, Some(route), refusal)
     });
     if let Some(tenant) = &call.tenant {
         tenant.write(&mut reply);
     }
     reply
+}
+
+/// RFC 9112, 3.2.
+fn is_for_one_host(headers: &HeaderMap) -> bool {
+    headers.get_all(HOST).iter().count() == 1
 }
 
 /// A body of undeclared length is chunked, once, or (over HTTP/2) needs no coding. Of any other coding others on

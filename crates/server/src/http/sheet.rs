@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use http::StatusCode;
-use http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde::Serialize;
 use tollkeeper_wire::{Done, Failure, Json, Pagination, Success};
 
@@ -19,6 +19,7 @@ static RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 pub static RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
 static RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 static RETRY: HeaderName = RETRY_AFTER;
+static CHALLENGE: HeaderName = WWW_AUTHENTICATE;
 pub static TIMING: HeaderName = HeaderName::from_static("x-tollkeeper-timing");
 /// Those that nearly every reply has.
 pub static USUAL: [&HeaderName; 6] =
@@ -103,6 +104,13 @@ impl Sheet {
         }
     }
 
+    /// HTTP wants every 401 to say how to do better.
+    pub fn challenge(&mut self, status: StatusCode) {
+        if status == StatusCode::UNAUTHORIZED {
+            self.header(&CHALLENGE, |out| out.extend_from_slice(b"Bearer"));
+        }
+    }
+
     pub fn timing(&mut self, timing: &Timing) {
         for read in timing.reads() {
             self.header(&TIMING, |out| read.write(out));
@@ -139,6 +147,7 @@ impl Sheet {
     pub fn failure(mut self, id: RequestId, refusal: Refusal) -> Reply {
         self.retry_after(refusal.retry_after_s());
         let status = refusal.status();
+        self.challenge(status);
         let allowed = match &refusal {
             Refusal::WrongMethod { allowed } => Some(HeaderValue::from_static(allowed)),
             _ => None,

@@ -13,7 +13,7 @@ use wire::usage::EXPORT_ROWS_MAX;
 use super::call::{Call, permit};
 use super::desk::{self, reply};
 use super::reply::{Reply, plain};
-use super::route::UsageCall;
+use super::route::{CSV, UsageCall};
 use super::stored::{owned, page_reply, page_rows};
 use crate::status::Refusal;
 use crate::usage::Pace;
@@ -61,7 +61,7 @@ async fn export(call: &mut Call<'_>) -> Result<Reply, Refusal> {
     };
     let page = read(call, "export", asked).await?;
     let (kind, text) = match format {
-        wire::UsageFormat::Csv => ("text/csv; charset=utf-8", csv(&page.rows, first)),
+        wire::UsageFormat::Csv => (CSV, csv(&page.rows, first)),
         wire::UsageFormat::Ndjson => ("application/x-ndjson", ndjson(&page.rows)),
     };
     let mut answer = plain(StatusCode::OK, kind, text);

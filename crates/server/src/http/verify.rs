@@ -13,7 +13,7 @@ use tollkeeper_wire as wire;
 
 use super::call::Call;
 use super::gate;
-use super::idempotency::{self, Once};
+use super::idempotency::{self, Once, with_key_fault};
 use super::noting::{Noted, note};
 use super::ratelimit::{limit_of, sharing_of};
 use super::reply::Reply;
@@ -25,8 +25,9 @@ use crate::status::{Refusal, Ruling};
 const ROUTE: &str = "/v2/keys.verifyKey";
 
 pub async fn verify(call: &mut Call<'_>) -> Result<Reply, Refusal> {
-    let request: wire::VerifyKeyRequest<'_> =
-        call.request().map_err(|refusal| with_query_fault(call.body, refusal))?;
+    let request: wire::VerifyKeyRequest<'_> = call
+        .request()
+        .map_err(|refusal| with_key_fault(call.headers, with_query_fault(call.body, refusal)))?;
     let retried = idempotency::key_of(call.headers)?;
     let method = request.method.as_deref().map(upper);
     let (given, path) = (request.signature.as_deref(), request.path.as_deref());

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, timeout};
 
 use super::aside::Aside;
+use super::front::is_of_a_proxy;
 use super::gauges::Place;
 use super::plain::{self, End};
 use super::watched::{Activity, Watched};
@@ -95,6 +96,9 @@ pub(super) async fn serve(
     };
     // A connection speaks one version for all its life.
     let mut protocol = if activity.answered() > 0 { protocol.http1_only() } else { protocol };
+    // Who has sent everything and says so is answered. To a proxy that is an end: what is held back for a client that left is given
+    // up, and where it is not seen to be a proxy's, after its delay.
+    protocol.http1().half_close(!is_of_a_proxy(socket.early()));
     // In boxes, like all that is rare.
     if leaving {
         protocol.http1().keep_alive(false);

@@ -9,6 +9,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
 use super::gauges::Gauges;
+use super::turned_away::TurnedAway;
 use super::worker::Workers;
 use crate::app::Readiness;
 
@@ -22,10 +23,6 @@ const BACKLOG: u32 = 4096;
 /// How long a server that is told to end still answers new connections, with `/readyz` saying 503: one look of
 /// an attentive load balancer.
 const FAREWELL: Duration = Duration::from_secs(1);
-
-/// What a connection over the cap gets before it is closed.
-const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\n\
-connection: close\r\n\r\n";
 
 #[derive(Debug)]
 pub struct Listener {
@@ -68,18 +65,19 @@ impl Listener {
         self,
         workers: &Workers,
         readiness: &Readiness,
+        turned_away: &TurnedAway,
         mut stop: watch::Receiver<bool>,
     ) {
         tokio::select! {
-            () = self.accept(workers) => {}
+            () = self.accept(workers, turned_away) => {}
             _ = stop.changed() => {}
         }
         readiness.set(false);
-        let _ = tokio::time::timeout(FAREWELL, self.accept(workers)).await;
+        let _ = tokio::time::timeout(FAREWELL, self.accept(workers, turned_away)).await;
     }
 
     /// Over the cap a connection is closed at once, and counted.
-    async fn accept(&self, workers: &Workers) {
+    async fn accept(&self, workers: &Workers, turned_away: &TurnedAway) {
         let mut turn = 0;
         loop {
             let accepted = self.socket.accept().await;
@@ -89,7 +87,7 @@ impl Listener {
             };
             let Some(place) = self.gauges.enter(self.max) else {
                 // Into an empty send buffer, so without waiting; a client that is still sending may not see it.
-                let _ = socket.try_write(FULL);
+                let _ = socket.try_write(&turned_away.reply());
                 continue;
             };
             // A reply is one write; waiting to fill a packet would only delay it.

@@ -108,6 +108,11 @@ impl Watched {
     pub(super) fn put_back(&mut self, read: Vec<u8>) {
         self.early = read;
     }
+
+    /// What was put back and not read again.
+    pub(super) fn early(&self) -> &[u8] {
+        &self.early
+    }
 }
 
 impl AsyncRead for Watched {

@@ -21,6 +21,12 @@ impl From<WarmError> for Refusal {
     }
 }
 
+impl From<FieldError> for Refusal {
+    fn from(fault: FieldError) -> Self {
+        Self::Fields(vec![fault])
+    }
+}
+
 impl From<OriginError> for Refusal {
     fn from(error: OriginError) -> Self {
         match error {

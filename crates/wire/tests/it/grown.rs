@@ -49,6 +49,7 @@ fn fitting(shape: Shape, slips: Slips) -> BoxedStrategy<Value> {
             .boxed(),
         Shape::Spelled(bounds, spelling) => spelled(bounds, spelling),
         Shape::Free(room) => free_object(room),
+        Shape::Any => any::<u32>().prop_map(Value::from).boxed(),
         Shape::Nullable(of) => prop_oneof![2 => grown(*of, slips), 1 => Just(Value::Null)].boxed(),
         Shape::Choice(words) => proptest::sample::select(words).prop_map(Value::from).boxed(),
         Shape::Flag => any::<bool>().prop_map(Value::from).boxed(),

@@ -1,6 +1,7 @@
 //! Identities: their life, the limits that all their keys share, and the answers of deletion, which have a form of their own.
 
 use serde_json::json;
+use tollkeeper_testkit::Connection;
 
 use super::{assert_pages, new_api, new_key, refusal, text, verify};
 use crate::world::{LONG_MS, World, keys};
@@ -109,4 +110,23 @@ fn pages_of_identities_hold_every_identity_once_and_a_search_narrows_them() {
     assert_eq!(found.as_array().unwrap().len(), 1);
     let found = client.data("identities.listIdentities", &json!({"search": "user%"}));
     assert_eq!(found, json!([]), "a pattern's signs are only signs");
+}
+
+#[test]
+fn a_refusal_of_a_deletion_is_a_problem_also_where_the_body_is_not_read() {
+    let world = World::new();
+    let path = "/v2/identities.deleteIdentity";
+    let bearer = format!("Bearer {}", world.server.root_key());
+    let zipped = [("authorization", &*bearer), ("content-encoding", "gzip")];
+    let long = vec![b' '; (1 << 20) + 1];
+    for (method, headers, body, status) in [
+        ("PUT", &zipped[..1], &b""[..], 405),
+        ("POST", &zipped[..], &b"{}"[..], 415),
+        ("POST", &zipped[..1], &long[..], 413),
+    ] {
+        let mut connection = Connection::open(world.server.url()).expect("open");
+        let response = connection.exchange(method, path, headers, body).expect("an answer");
+        let kind = response.header("content-type");
+        assert_eq!((response.status, kind), (status, Some("application/problem+json")));
+    }
 }

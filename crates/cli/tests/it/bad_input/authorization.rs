@@ -1,6 +1,7 @@
 //! Who may ask: a missing, garbled or unknown root key, told apart.
 
 use serde_json::json;
+use tollkeeper_server::{Effect, routes};
 use tollkeeper_testkit::Connection;
 
 use crate::world::{Answer, World, ask};
@@ -53,9 +54,49 @@ fn an_unknown_key_is_401_and_never_repeated_back() {
         let answer = asked(&world, Some(&format!("Bearer {wrong}")), &body);
         answer.assert_refused(wrong);
         assert_eq!((answer.status(), answer.code()), (401, "key_not_found"), "{wrong}");
+        assert_eq!(answer.response.header("www-authenticate"), Some("Bearer"));
         assert!(!answer.response.text().contains(wrong));
     }
     assert_eq!(world.spends(), 0);
+}
+
+/// Each round asks for as many unknown keys at the same moment: the third is beyond what is looked up, however slow the machine.
+#[test]
+fn who_guesses_faster_than_keys_are_looked_up_is_told_429_and_rings_no_alarm_of_5xx() {
+    const AT_ONCE: usize = 500;
+    const ROUNDS: usize = 4;
+    let world = World::new();
+    let mut known = world.client();
+    known.limit(&ask("api", "ann", 5));
+    let open = |_| Connection::open(world.server.url()).unwrap();
+    let mut guessers: Vec<_> = (0..AT_ONCE).map(open).collect();
+    let mut spared = 0;
+    for round in 0..ROUNDS {
+        for (at, guesser) in guessers.iter_mut().enumerate() {
+            let body = ask("api", "ann", 5).to_string();
+            let head = format!(
+                "POST /v2/ratelimit.limit HTTP/1.1\r\nhost: test\r\nauthorization: Bearer guess-{round}-{at}\r\ncontent-length: {}\r\n\r\n",
+                body.len()
+            );
+            guesser.send((head + &body).as_bytes()).unwrap();
+        }
+        for guesser in &mut guessers {
+            let told = guesser.receive().unwrap().expect("an answer");
+            if told.status == 401 {
+                continue;
+            }
+            let kind = told.header("content-type");
+            let (again, text) = (told.header("retry-after"), told.text());
+            assert_eq!((told.status, again), (429, Some("1")), "{text}");
+            assert_eq!(kind, Some("application/problem+json"));
+            assert!(text.contains("/errors/user/too_many_requests/unknown_keys\""), "{text}");
+            spared += 1;
+        }
+    }
+    let counted = world.metric("tollkeeper_cache_loads_refused_total{cache=\"root_key\"}");
+    assert!(spared > 0 && spared == counted, "{spared} of {counted}");
+    assert_eq!(world.metric("tollkeeper_responses_total{status=\"503\"}"), 0);
+    assert_eq!(known.limit(&ask("api", "ann", 5))["success"], true);
 }
 
 #[test]
@@ -78,6 +119,30 @@ fn what_is_wrong_with_the_body_comes_before_who_asks() {
     let answer = asked(&world, Some("Bearer wrong"), "{}");
     assert_eq!((answer.status(), answer.code()), (400, "invalid_input"));
     assert_eq!(answer.places().len(), 4);
+}
+
+#[test]
+fn every_route_names_a_missing_key_and_a_bad_idempotency_key_beside_what_is_wrong_with_the_body() {
+    let world = World::new();
+    let mut client = world.client();
+    let bearer = format!("Bearer {}", world.server.root_key());
+    let body = json!({"nonsense": 1}).to_string();
+    for route in routes().filter(|route| route.permission.is_some()) {
+        let (path, mut places_of) = (route.path, |headers: &[(&str, &str)]| {
+            let sent = client.connection.exchange("POST", route.path, headers, body.as_bytes());
+            let response = sent.unwrap();
+            let json = serde_json::from_slice(&response.body).unwrap();
+            let answer = Answer { response, json };
+            assert_eq!((answer.status(), answer.code()), (400, "invalid_input"), "{}", route.path);
+            answer.places().into_iter().map(str::to_owned).collect::<Vec<_>>()
+        });
+        assert_eq!(places_of(&[])[0], "header.Authorization", "{path}");
+        if route.effect != Effect::Asks {
+            let places = places_of(&[("authorization", &bearer), ("idempotency-key", "é")]);
+            assert!(places.contains(&"header.Idempotency-Key".to_owned()), "{path}: {places:?}");
+            assert!(places.len() > 1, "{path}: {places:?}");
+        }
+    }
 }
 
 #[test]

@@ -190,3 +190,22 @@ fn the_largest_numbers_are_counted_exactly() {
         }
     }
 }
+
+#[test]
+fn no_answer_holds_a_number_that_json_does_not_carry_exactly() {
+    const MAX: u64 = (1 << 53) - 1;
+    let world = World::new();
+    let mut client = world.client();
+    let fields =
+        [("algorithm", json!("token_bucket")), ("burst", json!(MAX)), ("cost", json!(MAX))];
+    let body = with(ask("api", "slowest", 1), &fields);
+    for success in [true, false] {
+        let answer = client.limit(&body);
+        assert_eq!(answer["success"], success);
+        let numbers = ["limit", "remaining", "reset", "retryAfterMs"];
+        for number in numbers.iter().filter_map(|name| answer[name].as_u64()) {
+            assert!(number <= MAX, "{answer}");
+        }
+        assert_eq!(answer["retryAfterMs"].is_u64(), !success, "{answer}");
+    }
+}

@@ -185,3 +185,26 @@ fn who_has_sent_everything_and_says_so_is_answered_all_the_same() {
     let statuses = [400, 200].map(|_| connection.receive().unwrap().map(|answer| answer.status));
     assert_eq!(statuses, [Some(400), Some(200)]);
 }
+
+#[test]
+fn a_change_that_was_sent_whole_is_answered_also_when_nothing_more_will_come() {
+    let world = World::new();
+    let bearer = [("authorization", format!("Bearer {}", world.server.root_key()))];
+    let (line, probe) = ("POST /v2/apis.createApi", "GET /livez HTTP/1.0\r\n\r\n");
+    let of = |name: &str| json!({ "name": name }).to_string();
+    let requests = [
+        ("counted", counted(line, &of("counted"), &bearer)),
+        ("in chunks", in_chunks(line, &of("chunks"), &bearer)),
+        ("old", counted(line, &of("old"), &bearer).replace("HTTP/1.1", "HTTP/1.0")),
+        ("with a query", counted(&format!("{line}?a=b"), &of("query"), &bearer)),
+        ("an old probe", probe.to_owned()),
+    ];
+    for (way, request) in requests {
+        let mut connection = Connection::open(world.server.url()).unwrap();
+        connection.send(request.as_bytes()).unwrap();
+        connection.end().unwrap();
+        let answer = connection.receive().unwrap_or_else(|error| panic!("{way}: {error}"));
+        assert_eq!(answer.map(|answer| answer.status), Some(200), "{way}");
+        assert!(!matches!(connection.receive(), Ok(Some(_))), "and closed: {way}");
+    }
+}

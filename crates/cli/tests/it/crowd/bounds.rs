@@ -1,9 +1,10 @@
 //! As many connections as there are places, and not one more.
 
+use serde_json::{Value, json};
 use tollkeeper_testkit::Connection;
 
 use crate::time::eventually;
-use crate::world::{Client, World, ask};
+use crate::world::{Client, World, ask, keys};
 
 #[test]
 fn the_seventeenth_of_sixteen_places_is_refused_and_counted_and_the_others_go_on() {
@@ -18,6 +19,8 @@ fn the_seventeenth_of_sixteen_places_is_refused_and_counted_and_the_others_go_on
         let answer = one_more.receive();
         let told = answer.expect("readable").expect("an answer");
         assert_eq!((told.status, told.header("retry-after")), (503, Some("1")));
+        let json: Value = serde_json::from_slice(&told.body).expect("JSON");
+        assert_eq!((keys(&json), &json["error"]["status"]), (vec!["error", "meta"], &json!(503)));
     }
     for client in &mut clients {
         assert_eq!(client.limit(&ask("api", "ann", 1000))["success"], true);

@@ -2,12 +2,34 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use tollkeeper_testkit::{Connection, SlowSockets};
 
 use crate::time::{eventually, now, pause};
 use crate::world::{World, ask, side_by_side};
 
 const SLOW: usize = 5_000;
+const MIB: u64 = 1 << 20;
+
+/// The most memory that a process has ever held.
+fn most_held(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its peak");
+    let kib: u64 = line.trim_end_matches("kB").trim().parse().expect("a number");
+    kib << 10
+}
+
+/// One frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).expect("short").to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// `GET` as HPACK has it without a table: method, scheme, path and authority.
+fn asks_for(path: &str) -> Vec<u8> {
+    let length = u8::try_from(path.len()).expect("short");
+    [&[0x82, 0x86, 0x04, length], path.as_bytes(), &[0x01, 4], b"test"].concat()
+}
 
 #[test]
 fn five_thousand_slow_sockets_hurt_nobody_and_are_cut() {
@@ -71,4 +93,63 @@ fn half_a_body_is_answered_408_or_cut_and_never_counted() {
     drop(Connection::open(world.server.url()).map(|mut one| one.send(beginnings[0].as_bytes())));
     assert_eq!(world.spends(), 0);
     assert_eq!(world.client().get("/livez").status, 200);
+}
+
+#[test]
+fn who_takes_no_byte_of_its_answers_holds_no_copies_of_them() {
+    const STREAMS: u32 = 256;
+    let world = World::new();
+    let size = world.client().get("/openapi.json").body.len() as u64;
+    let before = most_held(world.server.pid());
+    let mut connection = Connection::open(world.server.url()).expect("open");
+    // A window of nothing for every stream.
+    let settings = frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]);
+    let asks = (0..STREAMS).flat_map(|at| frame(1, 5, 2 * at + 1, &asks_for("/openapi.json")));
+    let opening = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".iter().copied();
+    let sent: Vec<u8> = opening.chain(settings).chain(asks).collect();
+    connection.send(&sent).expect("sent");
+    let answered = "tollkeeper_responses_total{status=\"200\"}";
+    eventually("all are answered", || world.metric(answered) >= u64::from(STREAMS));
+    let copies = u64::from(STREAMS) * size;
+    assert!(copies > 24 * MIB, "the document is large enough to be seen: {size}");
+    let grown = most_held(world.server.pid()) - before;
+    assert!(grown < copies / 4, "{grown} of {copies} bytes");
+}
+
+#[test]
+fn bodies_that_never_end_take_a_bounded_part_of_the_memory_and_small_ones_do_not_wait_for_them() {
+    const BODIES: usize = 160;
+    let world = World::new();
+    world.client().limit(&ask("api", "ann", 10));
+    let before = most_held(world.server.pid());
+    let head =
+        format!("POST /v2/ratelimit.limit HTTP/1.1\r\nhost: test\r\ncontent-length: {MIB}\r\n\r\n");
+    let begun = [head.into_bytes(), vec![b' '; (1 << 20) - 1]].concat();
+    let mut endless: Vec<_> = (0..BODIES)
+        .map(|_| {
+            let mut one = Connection::open(world.server.url()).expect("open");
+            one.send(&begun).expect("sent, or kept by the kernel");
+            one
+        })
+        .collect();
+    let mut ordinary = world.client();
+    let waited = now();
+    assert_eq!(ordinary.limit(&ask("api", "ann", 10))["remaining"], 8);
+    assert!(waited.elapsed() < Duration::from_secs(5));
+    let (mut slow, mut crowded) = (0, 0);
+    for one in &mut endless {
+        let told = one.receive().expect("readable").expect("an answer");
+        let json: Value = serde_json::from_slice(&told.body).expect("JSON");
+        let kind = json["error"]["type"].as_str().expect("a type");
+        match told.status {
+            408 => slow += 1,
+            429 if kind.ends_with("/user/too_many_requests/large_bodies") => crowded += 1,
+            other => panic!("{other}: {json}"),
+        }
+    }
+    assert!(slow > 0 && crowded > 0, "{slow} were slow and {crowded} found no room");
+    assert_eq!(world.metric("tollkeeper_bodies_crowded_out_total"), crowded);
+    let grown = most_held(world.server.pid()) - before;
+    // What every connection has anyway comes on top: together they would hold twice of it.
+    assert!(grown < 200 * MIB, "{} MiB", grown / MIB);
 }

@@ -242,6 +242,31 @@ fn a_throttled_request_is_answered_when_its_turn_has_come() {
     assert!(begun.elapsed() >= TURN, "{:?}", begun.elapsed());
 }
 
+/// By the short way and by hyper's, over which the query leads.
+#[test]
+fn whoever_leaves_frees_the_place_of_the_answer_that_is_held_back() {
+    let world = World::new();
+    let mut client = world.client();
+    let api = project(&mut client);
+    let slow = json!({"name": "slow", "scope": "key", "action": "throttle", "maxDelayMs": 60_000,
+        "limits": [{"limit": 1, "window": "50s"}]});
+    apply(&mut client, &json!([slow]));
+    for path in ["/check/caddy", "/check/caddy?by=hyper"] {
+        let (_, text) = key(&mut client, &api, json!({}));
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nhost: test\r\nx-forwarded-method: GET\r\nx-forwarded-uri: /a\r\n\
+             x-forwarded-for: 10.0.0.1\r\nx-api-key: {text}\r\n\r\n"
+        );
+        let mut proxy = Connection::open(world.server.url()).unwrap();
+        proxy.send(request.as_bytes()).unwrap();
+        assert_eq!(proxy.receive().unwrap().expect("an answer").status, 200, "{path}");
+        proxy.send(request.as_bytes()).unwrap();
+        crate::time::eventually("one waits", || world.metric("tollkeeper_held") == 1);
+        drop(proxy);
+        crate::time::eventually("none waits", || world.metric("tollkeeper_held") == 0);
+    }
+}
+
 #[test]
 fn a_tenant_over_its_calls_is_told_so_in_the_same_words() {
     let world = World::new();

@@ -1,14 +1,15 @@
 //! The root key over many starts: made once, shown once, replaced by a given one.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use tollkeeper_testkit::Tollkeeper;
 
 use crate::time::eventually;
-use crate::world::{Client, ask, start};
+use crate::world::{BINARY, Client, ask, start};
 
 const WITHOUT: [(&str, &str); 1] = [("TOLLKEEPER_ROOT_KEY", "")];
 
@@ -75,6 +76,39 @@ fn a_key_that_was_made_is_shown_although_the_start_fails() {
     fs::remove_file(&taken).unwrap();
     let second = started(folder.path(), &WITHOUT);
     assert_eq!((shown(&second), status_for(&second, &key)), (None, 200));
+}
+
+/// As in `tollkeeper serve | true`.
+#[test]
+fn who_closes_its_output_is_served_all_the_same_and_shown_the_key_that_was_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Command::new(BINARY)
+        .arg("serve")
+        .env_clear()
+        .env("TOLLKEEPER_HTTP_LISTEN", "127.0.0.1:0")
+        .env("TOLLKEEPER_DATA_DIR", folder.path())
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(server.stdout.take());
+    let (mut url, mut key) = (None, None);
+    let lines = BufReader::new(server.stderr.take().unwrap()).lines();
+    for line in lines.map_while(Result::ok) {
+        let word = |start| line.split_whitespace().find(|word| word.starts_with(start));
+        url = url.or(word("http://").map(|url| url.trim_end_matches(';').to_owned()));
+        key = key.or(word("tk_root_").map(str::to_owned));
+        if url.is_some() && key.is_some() {
+            break;
+        }
+    }
+    let (url, key) = (url.expect("an address"), key.expect("a key"));
+    let status = Client::new(&url, &key).post("ratelimit.limit", &ask("api", "ann", 9)).status();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(status, 200);
 }
 
 #[test]

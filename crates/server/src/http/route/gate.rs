@@ -3,11 +3,11 @@
 use tollkeeper_wire as wire;
 use wire::Described;
 
-use super::{Answers, BODY_MAX, Effect, Endpoint, Route, Takes, post};
+use super::{Answers, BODY_MAX, Effect, Endpoint, Route, Takes, post, spend};
 use crate::forward_auth::Dialect;
 
 pub const ROUTES: &[Route] = &[
-    post::<wire::CheckRequest<'static>>(
+    spend::<wire::CheckRequest<'static>>(
         "/v2/gate.check",
         Endpoint::GateCheck,
         "gate.*.check",

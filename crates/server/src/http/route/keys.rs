@@ -3,7 +3,7 @@
 use tollkeeper_wire as wire;
 use wire::{Described, Shape};
 
-use super::{Answers, Endpoint, Route, change, post};
+use super::{Answers, Endpoint, Route, change, post, spend};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyCall {
@@ -28,7 +28,7 @@ const PERMISSIONS: Shape = Shape::List { of: &wire::Permission::SHAPE, min: 0, m
 const ROLES: Shape = Shape::List { of: &wire::Role::SHAPE, min: 0, max: 100 };
 
 pub const ROUTES: &[Route] = &[
-    post::<wire::VerifyKeyRequest<'static>>(
+    spend::<wire::VerifyKeyRequest<'static>>(
         "/v2/keys.verifyKey",
         Endpoint::VerifyKey,
         "api.<api id|*>.verify_key",

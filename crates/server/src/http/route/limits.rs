@@ -3,17 +3,17 @@
 use tollkeeper_wire as wire;
 use wire::Described;
 
-use super::{Answers, Endpoint, Route, change, post};
+use super::{Answers, Endpoint, Route, change, post, spend};
 
 pub const ROUTES: &[Route] = &[
-    post::<wire::LimitRequest<'static>>(
+    spend::<wire::LimitRequest<'static>>(
         "/v2/ratelimit.limit",
         Endpoint::Limit,
         "ratelimit.<namespace id|*>.limit",
         "Spend from one limit. A denial is 200 with `success: false`. Unknown namespaces are made.",
         Answers::Data(wire::LimitReply::SHAPE),
     ),
-    post::<wire::MultiLimitRequest<'static>>(
+    spend::<wire::MultiLimitRequest<'static>>(
         "/v2/ratelimit.multiLimit",
         Endpoint::MultiLimit,
         "ratelimit.<namespace id|*>.limit",

@@ -16,19 +16,24 @@ pub const ROUTES: &[Route] = &[
         "/livez",
         Endpoint::Livez,
         "Is the process alive? Never asks a dependency.",
-        Answers::Plain("text/plain"),
+        Answers::Plain(&["text/plain"]),
     ),
     get(
         "/readyz",
         Endpoint::Readyz,
         "May traffic be sent here? 503 while starting and while draining.",
-        Answers::Plain("text/plain"),
+        Answers::Plain(&["text/plain"]),
     ),
     get(
         "/metrics",
         Endpoint::Metrics,
         "Metrics in the OpenMetrics text format.",
-        Answers::Plain(METRICS_TYPE),
+        Answers::Plain(&[METRICS_TYPE]),
     ),
-    get("/openapi.json", Endpoint::OpenApi, "This document.", Answers::Plain("application/json")),
+    get(
+        "/openapi.json",
+        Endpoint::OpenApi,
+        "This document.",
+        Answers::Plain(&["application/json"]),
+    ),
 ];

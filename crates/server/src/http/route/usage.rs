@@ -5,6 +5,9 @@ use wire::Described;
 
 use super::{Answers, Endpoint, Route, post};
 
+/// As a part is sent.
+pub const CSV: &str = "text/csv; charset=utf-8";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UsageCall {
     Query,
@@ -25,7 +28,7 @@ pub const ROUTES: &[Route] = &[
         Endpoint::Usage(UsageCall::Export),
         "usage.*.export",
         "The same as lines of JSON or as CSV, in parts that can be resumed where they broke off.",
-        Answers::Plain("application/x-ndjson"),
+        Answers::Plain(&["application/x-ndjson", CSV]),
     ),
     post::<wire::FlushUsageRequest>(
         "/v2/usage.flush",

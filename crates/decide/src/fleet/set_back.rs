@@ -25,7 +25,7 @@ const RETURN: Duration = Duration::from_millis(800);
 
 /// A cell with a call under way is looked at again so often, and so many times: longer than any call takes that nobody
 /// waits for.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(5);
 const LOOKS_MAX: usize = 50;
 
 /// Some counters, by name.

@@ -1,8 +1,10 @@
 //! A change of mode is not worth a second quota: what nodes admitted in memory counts in Redis, whichever way leads there.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -312,6 +314,33 @@ async fn counters_that_were_set_back_in_shadow_are_told_to_nobody() {
         assert_eq!(node.spend("ann", limit, 5).await, 5);
         node.change(Mode::Redis);
         assert_eq!(node.spend("ann", limit, QUOTA).await, QUOTA - 5, "{limit:?}");
+    }
+}
+
+/// Gone before there can be an answer.
+async fn ask_and_leave(node: &Node, limit: Limit) {
+    let mut asking = Box::pin(node.warm("ann", limit, 1));
+    poll_fn(|context| {
+        assert!(asking.as_mut().poll(context).is_pending(), "it was answered at once");
+        Poll::Ready(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_leaves_while_redis_is_told_takes_nothing_of_it_along() {
+    for limit in limits(QUOTA) {
+        for silent in [false, true] {
+            let [node] = nodes(Mode::Memory);
+            assert_eq!(node.spend("ann", limit, 60).await, 60);
+            node.change(Mode::Redis);
+            node.shared.silent.store(silent, Ordering::Relaxed);
+            ask_and_leave(&node, limit).await;
+            settle_down().await;
+            node.shared.silent.store(false, Ordering::Relaxed);
+            let more = node.spend("ann", limit, QUOTA).await;
+            assert_eq!(60 + more, QUOTA, "silent: {silent}, {limit:?}");
+        }
     }
 }
 

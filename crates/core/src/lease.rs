@@ -4,6 +4,8 @@
 
 #[cfg(test)]
 mod clocks;
+#[cfg(test)]
+mod crowd;
 mod grant;
 mod log_book;
 #[cfg(test)]

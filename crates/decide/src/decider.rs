@@ -13,7 +13,7 @@ use crate::ask::{LimitAsk, Limited, Missing};
 use crate::budget::Budget;
 use crate::cells::{CellAsk, Cells, Returned};
 use crate::counts::LimitCounts;
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Mode};
 use crate::loaded_key::{LoadedIdentity, LoadedKey};
 use crate::namespace::{Namespace, NamespaceKey};
 use crate::offstage::offstage;
@@ -222,18 +222,20 @@ impl Decider {
         Joint { settled, degraded, unavailable: false, at: now }
     }
 
-    /// Sets the counters of one identifier of a namespace back, or of all. Returns how many cells there were.
+    /// Sets the counters of one identifier of a tenant's namespace back, or of all. Returns how many cells there were.
     pub async fn reset(
         &self,
+        tenant_id: &str,
         tag: &NamespaceTag,
         identifier: Option<&str>,
     ) -> Result<u64, OriginError> {
-        self.reset_all(&[(tag, identifier)]).await
+        self.reset_all(tenant_id, &[(tag, identifier)]).await
     }
 
     /// The same of several, for which the other nodes are called once.
     pub async fn reset_all(
         &self,
+        tenant_id: &str,
         counters: &[(&NamespaceTag, Option<&str>)],
     ) -> Result<u64, OriginError> {
         let named: Vec<_> = counters.iter().map(|(tag, one)| (&tag.scope, *one)).collect();
@@ -247,8 +249,11 @@ impl Decider {
         let Some(fleet) = &self.fleet else { return Ok(reset) };
         match fleet.reset(&named).await {
             Ok(shared) => Ok(reset + shared),
-            // Whether it answers or not, nobody counts there.
-            Err(_) if fleet.modes.are_all_memory() => Ok(reset),
+            // Whether it answers or not, this tenant's limits are not decided there.
+            Err(_) if fleet.modes.of(tenant_id) != Mode::Redis => {
+                fleet.forget_these(&named);
+                Ok(reset)
+            }
             Err(error) => Err(error),
         }
     }

@@ -260,6 +260,11 @@ impl Fleet {
         });
     }
 
+    /// Runs to its end, also where nobody waits for that any more.
+    pub(crate) async fn behind(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let _ = self.backstage.spawn(work).await;
+    }
+
     async fn run(self: &Arc<Self>, errand: Errand) -> Done {
         let sent = (self.clock)();
         let answer = if errand.only_tells() {

@@ -21,6 +21,9 @@ pub enum OriginError {
     /// Not even asked: too many loads had found nothing.
     #[error("storage was not asked: too many unknown keys at once")]
     Spared,
+    /// What all nodes count was not set back, or not all of it.
+    #[error("redis did not answer to a reset")]
+    NotReset,
     /// A text that no database stores; the edges refuse it before it comes here.
     #[error("storage was not asked: a text holds the character U+0000")]
     NulText,

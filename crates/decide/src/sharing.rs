@@ -39,6 +39,18 @@ pub(crate) struct Compared {
     since: Option<Since>,
 }
 
+/// What a cell had counted here and no longer does, on its way to the fleet.
+#[derive(Debug)]
+struct Load {
+    ask: LeaseAsk,
+    scope: Arc<Scope>,
+    identifier: Box<str>,
+    cell: CellAsk,
+    /// Of a cell that was compared: what is owed of it is kept apart.
+    since: Option<Since>,
+    owed: u64,
+}
+
 /// All outcomes of a decision, and how they came about.
 #[derive(Debug)]
 pub(crate) struct Joint {
@@ -97,7 +109,7 @@ pub(crate) fn inherit(
 /// price of one more call for each cell. By the way of shadow only what was not told there.
 pub(crate) async fn carry(
     fleet: &Arc<Fleet>,
-    cells: &Cells,
+    cells: &Arc<Cells>,
     tenant_id: &str,
     asks: &[Routed<'_>],
     now: Millis,
@@ -111,15 +123,16 @@ pub(crate) async fn carry(
         let used = cells.take(&routed.cell, now).saturating_sub(inherited);
         let due = fleet.untold.goes_over(&routed.cell, since, now);
         let owed = due.map_or(used, |due| due.owed + if due.and_used { used } else { 0 });
-        if owed == 0 || Box::pin(fleet.charge(routed.shared(consistency, false), owed)).await {
-            continue;
-        }
-        // Redis did not answer: the next one who asks tries again.
-        if due.is_some() {
-            fleet.untold.owe(&routed.cell, since, owed, now);
-        } else {
-            let cost = Cost::new(owed).unwrap_or(Cost::PEEK);
-            cells.spend(&CellAsk { cost, ..routed.cell }, Vec::new(), now);
+        if owed > 0 {
+            let load = Load {
+                ask: routed.shared(consistency, false).ask,
+                scope: Arc::clone(routed.scope),
+                identifier: routed.identifier.into(),
+                cell: routed.cell,
+                since: due.map(|_| since),
+                owed,
+            };
+            Box::pin(load.go_over(fleet, cells, now)).await;
         }
     }
 }
@@ -190,6 +203,31 @@ impl<'a> Routed<'a> {
             },
             scope: self.scope,
             identifier: self.identifier,
+        }
+    }
+}
+
+// === impl Load ===
+
+impl Load {
+    /// Arrives, or is put back, also where whoever asks for the cell leaves meanwhile: nobody else knows of it.
+    async fn go_over(self, fleet: &Arc<Fleet>, cells: &Arc<Cells>, now: Millis) {
+        let (its_fleet, cells) = (Arc::clone(fleet), Arc::clone(cells));
+        fleet.behind(async move { self.charge(&its_fleet, &cells, now).await }).await;
+    }
+
+    async fn charge(self, fleet: &Arc<Fleet>, cells: &Cells, now: Millis) {
+        let Self { ask, scope, identifier, cell, since, owed } = self;
+        let asked = SharedAsk { ask, scope: &scope, identifier: &identifier };
+        if fleet.charge(asked, owed).await {
+            return;
+        }
+        // Redis did not answer: the next one who asks tries again.
+        if let Some(since) = since {
+            fleet.untold.owe(&cell, since, owed, now);
+        } else {
+            let cost = Cost::new(owed).unwrap_or(Cost::PEEK);
+            cells.spend(&CellAsk { cost, ..cell }, Vec::new(), now);
         }
     }
 }

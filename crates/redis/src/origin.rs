@@ -72,8 +72,6 @@ struct Inner {
     boot: Boot,
     /// Which server has a tag, by its place in the list.
     places: RwLock<Places>,
-    /// Counts probes.
-    probed: AtomicU16,
     /// The last probe was refused.
     refused: AtomicBool,
     times: ServerTimes,
@@ -97,6 +95,9 @@ struct Place {
     run_id: Option<Arc<str>>,
     /// Counts processes.
     life: u64,
+    /// The tag after the one that it was last probed for. Its own, and not one of all servers: they are probed in turn, so each
+    /// would only ever come to every second or third tag.
+    probed: Arc<AtomicU16>,
 }
 
 // === impl RedisOrigin ===
@@ -114,7 +115,6 @@ impl RedisOrigin {
             redis,
             boot,
             places: RwLock::default(),
-            probed: AtomicU16::new(0),
             refused: AtomicBool::new(false),
             times: ServerTimes::default(),
             runtime: runtime.clone(),
@@ -241,13 +241,11 @@ impl Inner {
 
     /// Another tag of the server with every call, so that all epochs are looked at, and kept, within minutes.
     fn some_tag(&self, server: usize) -> Option<u16> {
-        let from = self.probed.fetch_add(1, Ordering::Relaxed) % TAGS;
         self.with_places(|places| {
             let here = |tag: &u16| {
                 places.of_tag.get(usize::from(*tag)).is_some_and(|at| usize::from(*at) == server)
             };
-            let known = places.servers.get(server)?.tag;
-            (from..TAGS).chain(0..from).find(here).or(known)
+            places.servers.get(server)?.next_tag(here)
         })
     }
 
@@ -371,7 +369,16 @@ impl Place {
             connected: view.connected,
             life: lives + u64::from(run_id != view.run_id.as_ref()),
             run_id: view.run_id.clone(),
+            probed: before.map(|it| Arc::clone(&it.probed)).unwrap_or_default(),
         }
+    }
+
+    /// All of its tags in turn.
+    fn next_tag(&self, here: impl Fn(&u16) -> bool) -> Option<u16> {
+        let from = self.probed.load(Ordering::Relaxed) % TAGS;
+        let found = (from..TAGS).chain(0..from).find(here).or(self.tag)?;
+        self.probed.store(found + 1, Ordering::Relaxed);
+        Some(found)
     }
 }
 

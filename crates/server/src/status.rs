@@ -97,6 +97,8 @@ pub enum Refusal {
     },
     /// Storage did not answer; the text is for the log only.
     Unavailable(String),
+    /// Redis did not answer while counters were set back.
+    NotReset,
     /// The disk under the database takes no writes; the text is for the log only.
     DiskFull(String),
     /// Too many unknown keys were asked for; no line in the log for each, or a flood would fill the disk.
@@ -137,6 +139,7 @@ impl Refusal {
     pub fn internal(&self) -> Option<&str> {
         match self {
             Self::Unavailable(text) | Self::DiskFull(text) | Self::Unexpected(text) => Some(text),
+            Self::NotReset => Some("redis did not answer to a reset"),
             _ => None,
         }
     }
@@ -418,6 +421,12 @@ impl Refusal {
                 "unkey/application/service_unavailable",
                 "Service Unavailable",
                 "Storage did not answer. Nothing was spent; try again in a moment.".into(),
+            ),
+            Self::NotReset => row(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "unkey/application/service_unavailable",
+                "Service Unavailable",
+                "Redis did not answer, so that shared counters were not set back, or not all of them. Set them back again in a moment.".into(),
             ),
             Self::DiskFull(_) => row(
                 StatusCode::SERVICE_UNAVAILABLE,

@@ -42,7 +42,7 @@ struct Entry {
     totals: Totals,
     /// The same of the window before, where that still counts.
     before: Totals,
-    /// Last heard of; for a log, the microsecond that its last loan was entered under.
+    /// Last heard of, and of a window not before its start; for a log, the microsecond that its last loan was entered under.
     at: u64,
     /// Of a log's last loan, what still stands under that moment.
     open: u64,
@@ -77,7 +77,7 @@ impl Record {
         let made = kept.is_none();
         let record = kept.get_or_insert_default();
         record.roll(call, at);
-        let merged = record.merge(call, learning, at);
+        let merged = record.merge(call, learning, made, at);
         let entry = record.boots.entry(call.boot).or_insert(merged);
         let new = call.seq > entry.seq;
         if new {
@@ -180,11 +180,17 @@ impl Record {
     }
 
     /// Takes in what the caller says of itself; returns its entry.
-    fn merge(&mut self, call: &Take, learning: bool, at: Micros) -> Entry {
+    fn merge(&mut self, call: &Take, learning: bool, made: bool, at: Micros) -> Entry {
         let now = at.millis();
         let known = self.known(call);
-        let log = matches!(call.limit.algorithm, Algorithm::SlidingLog(_));
-        let mut entry = Entry { at: if log { known.at } else { now.0 }, ..known };
+        let heard_at = match call.limit.algorithm {
+            Algorithm::SlidingLog(_) => known.at,
+            Algorithm::TokenBucket { .. } => now.0,
+            // No more than the window is kept of what makes a record, until somebody asks again.
+            _ if made => self.win,
+            _ => now.0.max(self.win),
+        };
+        let mut entry = Entry { at: heard_at, ..known };
         // Totals of a window that is yet to come are nobody's: they must not replace those of this one.
         if call.win == self.win {
             let (before, after) = (known.totals, known.totals.merged(call.totals));
@@ -370,7 +376,8 @@ impl Record {
         }
     }
 
-    /// More boots than any fleet has: those that hold least are forgotten, and what they held counts as spent.
+    /// More boots than any fleet has: those silent longest are forgotten, and what they held counts as spent. One that calls
+    /// again is counted again, so who holds nothing is not gone yet. Of logs it is not known: those go that hold least.
     fn fold(&mut self, call: &Take) {
         let room = usize::try_from(2 * call.nodes + 64).unwrap_or(usize::MAX);
         if self.boots.len() <= room {
@@ -379,7 +386,9 @@ impl Record {
         let current = |entry: &Entry| if entry.win == self.win { entry.totals.held() } else { 0 };
         let mut others: Vec<_> =
             self.boots.iter().filter(|(boot, _)| **boot != call.boot).collect();
-        others.sort_by_key(|(boot, entry)| (current(entry), **boot));
+        let log = matches!(call.limit.algorithm, Algorithm::SlidingLog(_));
+        others
+            .sort_by_key(|(boot, entry)| (if log { 0 } else { entry.at }, current(entry), **boot));
         let gone: Vec<_> = others
             .iter()
             .take(self.boots.len() - room)

@@ -25,7 +25,7 @@ const RETURN: Duration = Duration::from_millis(800);
 
 /// A cell with a call under way is looked at again so often, and so many times: longer than any call takes that nobody
 /// waits for.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(5);
 const LOOKS_MAX: usize = 50;
 
 /// Some counters, by name.
@@ -162,7 +162,7 @@ impl Fleet {
         let mut void = Counters::default();
         for (scope, identifier) in counters {
             let Ok(cells) = self.origin.reset(scope, *identifier).await else {
-                missed = Some(OriginError::new("redis did not answer"));
+                missed = Some(OriginError::NotReset);
                 break;
             };
             reset += cells;
@@ -174,6 +174,15 @@ impl Fleet {
         self.forget(&void);
         self.give_back(counters);
         missed.map_or(Ok(reset), Err)
+    }
+
+    /// What is remembered of these is void, for cells that begin with it where shared limits were given up.
+    pub(crate) fn forget_these(&self, counters: &[(&Arc<Scope>, Option<&str>)]) {
+        let mut void = Counters::default();
+        for (scope, identifier) in counters {
+            void.add(scope, *identifier);
+        }
+        self.forget(&void);
     }
 
     /// Another node is about to set these back.

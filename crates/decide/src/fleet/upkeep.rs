@@ -9,6 +9,7 @@ use tollkeeper_core::Millis;
 
 use super::census::Census;
 use super::links::ServerSet;
+use super::set_back::LOOK_AGAIN;
 use super::{Fleet, History, LinkView, News};
 use crate::join::join_all;
 use crate::lease::{Errand, Link, Missed, Place};
@@ -319,9 +320,15 @@ impl Fleet {
 
     /// Gives every lease back and leaves.
     pub async fn close(self: &Arc<Self>) {
-        let errands = self.table.close(self.now());
         let closing = async {
+            let (errands, mut left) = self.table.close(self.now());
             self.run_all(errands).await;
+            // Whoever had asked may be gone; what the call brings is lent all the same.
+            while !left.is_empty() {
+                let _ = timeout(LOOK_AGAIN, std::future::pending::<()>()).await;
+                let errands = self.table.close_later(&mut left, self.now());
+                self.run_all(errands).await;
+            }
             let _ = self.origin.leave().await;
         };
         let _ = timeout(CLOSE, closing).await;

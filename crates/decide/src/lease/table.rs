@@ -31,10 +31,20 @@ const CELLS_PER_SHARD: usize = 1_000;
 const SHARDS_MIN: usize = 64;
 
 /// Cells that are looked at for one that can make room.
-const SAMPLE: usize = 8;
+const SAMPLE: usize = 64;
+
+/// Where none of those can, all of the shard are looked at, so often at most: requests for its cells wait meanwhile.
+const SEARCH_MS: u64 = 50;
+
+/// Then so large a part of it is forgotten, and no fewer cells than this: enough for the new ones until the next search, and
+/// not all, for an origin that lost its history would miss them.
+const FORGOTTEN_PART: usize = 16;
+const FORGOTTEN_MIN: usize = 8;
 
 pub struct LeaseTable<W> {
     shards: Box<[Mutex<Shard<W>>]>,
+    /// By shard: when all of it was last looked through for room.
+    searched: Box<[AtomicU64]>,
     room: usize,
     boot: Boot,
     seq: AtomicU64,
@@ -105,6 +115,7 @@ impl<W> LeaseTable<W> {
         let shards = (cells_max / CELLS_PER_SHARD).max(SHARDS_MIN);
         Self {
             shards: (0..shards).map(|_| Mutex::new(Shard::default())).collect(),
+            searched: (0..shards).map(|_| AtomicU64::new(0)).collect(),
             room: (cells_max / shards).max(1),
             boot,
             seq: AtomicU64::new(1),
@@ -148,6 +159,7 @@ impl<W> LeaseTable<W> {
         if !shard.contains_key(&ask.key)
             && shard.len() >= self.room
             && !make_room(&mut shard, now)
+            && !self.search_room(ask.key, &mut shard, now)
             && shard.len() >= self.room_for(ask)
         {
             drop(shard);
@@ -382,6 +394,27 @@ impl<W> LeaseTable<W> {
         self.births.fetch_add(1, Ordering::Relaxed).wrapping_mul(APART) >> 1
     }
 
+    /// Forgets those that nobody asked for for longest, wherever they are in the shard.
+    #[cold]
+    fn search_room(&self, key: CellKey, shard: &mut Shard<W>, now: Millis) -> bool {
+        let searched = &self.searched[self.place(key)];
+        if now.since(Millis(searched.load(Ordering::Relaxed))) < SEARCH_MS {
+            return false;
+        }
+        searched.store(now.0, Ordering::Relaxed);
+        let idle = shard.values().filter(|cell| cell.is_idle(now));
+        let mut idle: Vec<_> = idle.map(|cell| (cell.spent_at, cell.key)).collect();
+        let most = (self.room / FORGOTTEN_PART).max(FORGOTTEN_MIN);
+        if idle.len() > most {
+            idle.select_nth_unstable_by_key(most, |(spent_at, _)| *spent_at);
+            idle.truncate(most);
+        }
+        for (_, key) in &idle {
+            shard.remove(key);
+        }
+        !idle.is_empty()
+    }
+
     fn shard(&self, key: CellKey) -> &Mutex<Shard<W>> {
         &self.shards[self.place(key)]
     }
@@ -394,7 +427,7 @@ impl<W> LeaseTable<W> {
 
 /// Forgets one idle cell of a few that are looked at.
 fn make_room<W>(shard: &mut Shard<W>, now: Millis) -> bool {
-    let idle = shard.values().take(SAMPLE * 8).filter(|cell| cell.is_idle(now));
+    let idle = shard.values().take(SAMPLE).filter(|cell| cell.is_idle(now));
     let Some(key) = idle.min_by_key(|cell| cell.spent_at).map(|cell| cell.key) else {
         return false;
     };

@@ -1,8 +1,10 @@
 //! A change of mode is not worth a second quota: what nodes admitted in memory counts in Redis, whichever way leads there.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -11,7 +13,7 @@ use tollkeeper_core::{
 };
 use tollkeeper_decide::{
     Asking, CellHasher, CellName, Cells, Decider, Fleet, History, LeaseTable, Lifetime, LimitAsk,
-    LimitCheck, Missed, Missing, Mode, News, Origin, Patience, Scope, Warm,
+    LimitCheck, Missed, Missing, Mode, News, Origin, OriginError, Patience, Scope, Warm,
 };
 
 use crate::bank::{MemoryBank, ports};
@@ -118,6 +120,9 @@ impl Origin for Redis {
     fn announce(&self, _: &News) {}
 
     fn reset(&self, _: &Arc<Scope>, _: Option<&str>) -> Asking<u64> {
+        if self.0.silent.load(Ordering::Relaxed) {
+            return Box::pin(async { Err(Missed::Silent) });
+        }
         for record in self.0.records.lock().unwrap().values_mut().flatten() {
             record.reset();
         }
@@ -308,10 +313,59 @@ async fn counters_that_were_set_back_in_shadow_are_told_to_nobody() {
         node.change(Mode::Shadow);
         assert_eq!(node.spend("ann", limit, 5).await, 5);
         let tag = CellHasher::new([9; 16]).namespace(&tenant().slug, "api");
-        node.decider.reset(&tag, Some("ann")).await.unwrap();
+        node.decider.reset(&tenant().id, &tag, Some("ann")).await.unwrap();
         assert_eq!(node.spend("ann", limit, 5).await, 5);
         node.change(Mode::Redis);
         assert_eq!(node.spend("ann", limit, QUOTA).await, QUOTA - 5, "{limit:?}");
+    }
+}
+
+/// Gone before there can be an answer.
+async fn ask_and_leave(node: &Node, limit: Limit) {
+    let mut asking = Box::pin(node.warm("ann", limit, 1));
+    poll_fn(|context| {
+        assert!(asking.as_mut().poll(context).is_pending(), "it was answered at once");
+        Poll::Ready(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_leaves_while_redis_is_told_takes_nothing_of_it_along() {
+    for limit in limits(QUOTA) {
+        for silent in [false, true] {
+            let [node] = nodes(Mode::Memory);
+            assert_eq!(node.spend("ann", limit, 60).await, 60);
+            node.change(Mode::Redis);
+            node.shared.silent.store(silent, Ordering::Relaxed);
+            ask_and_leave(&node, limit).await;
+            settle_down().await;
+            node.shared.silent.store(false, Ordering::Relaxed);
+            let more = node.spend("ann", limit, QUOTA).await;
+            assert_eq!(60 + more, QUOTA, "silent: {silent}, {limit:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_does_not_count_in_redis_needs_none_to_set_counters_back() {
+    let limit = limits(QUOTA)[0];
+    for fleet in [Mode::Memory, Mode::Shadow, Mode::Redis] {
+        for own in [Mode::Memory, Mode::Shadow, Mode::Redis] {
+            let [node] = nodes(fleet);
+            node.fleet.table().set_nodes(1);
+            node.change_tenant(fleet, own);
+            assert_eq!(node.spend("ann", limit, QUOTA).await, QUOTA);
+            node.shared.silent.store(true, Ordering::Relaxed);
+            let tag = CellHasher::new([9; 16]).namespace(&tenant().slug, "api");
+            let reset = node.decider.reset(&tenant().id, &tag, Some("ann")).await;
+            if own == Mode::Redis {
+                assert!(matches!(reset, Err(OriginError::NotReset)), "{fleet:?} {reset:?}");
+            } else {
+                assert_eq!(reset.unwrap(), 1, "{fleet:?} {own:?}");
+                assert_eq!(node.spend("ann", limit, QUOTA).await, QUOTA, "{fleet:?} {own:?}");
+            }
+        }
     }
 }
 

@@ -207,7 +207,7 @@ async fn all_counters_of_a_key_are_reset_together_and_nobody_elses() {
         node.verify(&ask(number)).await;
     }
     let tag = owner(node.decider.hasher(), "acme", "key_1");
-    assert_eq!(node.decider.reset(&tag, None).await.unwrap(), 2);
+    assert_eq!(node.decider.reset(&crate::memory::tenant().id, &tag, None).await.unwrap(), 2);
     let expected = [left("a", 5, 4), left("b", 5, 4), left("shared", 9, 6)];
     assert_eq!(limits(&node, &ask(1)).await, expected);
     let expected = [left("a", 5, 3), left("b", 5, 3), left("shared", 9, 5)];

@@ -251,12 +251,14 @@ async fn a_reset_runs_to_its_end_even_if_whoever_asked_is_gone() {
     let found =
         node.decider.namespace(&tenant(), "api", NOW, &mut |_, _| ()).await.unwrap().unwrap();
     // Polled once, so that it waits for the round, and then dropped.
-    let reset = tokio::time::timeout(Duration::ZERO, node.decider.reset(&found.tag, None));
+    let tenant_id = tenant().id;
+    let reset =
+        tokio::time::timeout(Duration::ZERO, node.decider.reset(&tenant_id, &found.tag, None));
     assert!(reset.await.is_err());
     node.shelf.release();
     round.await.unwrap().unwrap();
     let other = node.decider.hasher().namespace("nobody", "nothing");
-    node.decider.reset(&other, None).await.unwrap();
+    node.decider.reset(&tenant().id, &other, None).await.unwrap();
     for name in ["a", "b"] {
         assert_eq!(node.limit(&[check("api", name, 10, 1)]).await.limits[0].outcome.remaining, 9);
     }
@@ -275,7 +277,7 @@ async fn a_reset_between_looking_and_deciding_counts_for_its_own_cells_and_no_ot
         let asked = [check("api", "a", 10, 1)];
         let warm = node.warm(&root_key(&["*"]), Missing::Refuse, &asked).await.unwrap();
         let found = node.decider.namespace(&tenant(), "api", NOW, &mut |_, _| ()).await.unwrap();
-        node.decider.reset(&found.unwrap().tag, Some(reset)).await.unwrap();
+        node.decider.reset(&tenant().id, &found.unwrap().tag, Some(reset)).await.unwrap();
         let limited = node.decider.limit(warm, NOW).open();
         assert_eq!(limited.limits[0].outcome.remaining, remaining, "{reset}");
     }

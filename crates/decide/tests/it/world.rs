@@ -173,7 +173,7 @@ impl World {
         let found = self.decider.namespace(&tenant(), name, self.now, &mut |_, _| ()).await;
         let tag = &found.unwrap().unwrap().tag;
         let identifier = identifier.map(|number| format!("id{number}"));
-        self.decider.reset(tag, identifier.as_deref()).await.unwrap();
+        self.decider.reset(&tenant().id, tag, identifier.as_deref()).await.unwrap();
         self.model.retain(|(ns, id, _), _| {
             ns != name || identifier.as_ref().is_some_and(|reset| reset != id)
         });

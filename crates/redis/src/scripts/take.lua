@@ -20,7 +20,7 @@
 -- for too long; l<moment> units of a log, in microseconds, and of one with many moments i, the index: all units, first and last
 -- slice, boots, and x<slice> the moments of a slice, 7 bytes each: 64 slices make a width, and the name has the number's rest by
 -- 4,096; <boot> what a boot did: seq, plain, took, window, moment (of the last
--- call, or of a log's last loan), granted, used, returned, lent, later (of a log: spent for those behind the first), debt, and of
+-- call; of fw and sw in ms of the window, 0 of the call that made the record; or of a log's last loan), granted, used, returned, lent, later (of a log: spent for those behind the first), debt, and of
 -- the window before plain, granted, returned (cut after the fifth where nothing was ever lent or spent for those behind, after
 -- the eleventh where there is nothing of the window before; of a log, the first of those three is what of the last loan still
 -- stands under its moment).
@@ -493,7 +493,8 @@ if new and (need > 0 or ask > 0) and not learning then
   end
 end
 
--- More boots than any fleet has: those that hold least are forgotten, and what they held counts as spent.
+-- More boots than any fleet has: those silent longest are forgotten, and what they held counts as spent. One that calls again
+-- is counted again, so who holds nothing is not gone yet. Of logs it is not known: those go that hold least.
 local most = 2 * nodes + 64
 if not made and (boots or call('HLEN', record)) >= most then
   raw = raw or call('HGETALL', record)
@@ -502,13 +503,15 @@ if not made and (boots or call('HLEN', record)) >= most then
     if #raw[i] == 11 and raw[i] ~= boot then
       local _, _, _, e4, e5, e6, e7, e8 = entry_of(raw[i + 1])
       local over = (kind == 'sw' and e4 ~= win) or (kind == 'tb' and now >= e5 + SILENT_MS)
-      others[#others + 1] = { raw[i], over and 0 or max(0, e6 - e7 - e8) }
+      local heard = kind == 'sl' and 0 or kind == 'sw' and e4 + e5 or e5
+      others[#others + 1] = { raw[i], over and 0 or max(0, e6 - e7 - e8), heard }
     end
   end
   if #others >= most then
     -- In the order of the numbers that the names stand for: `-` is the highest digit. Strings are not compared, as that
     -- depends on the server's locale.
     local function before(x, y)
+      if x[3] ~= y[3] then return x[3] < y[3] end
       if x[2] ~= y[2] then return x[2] < y[2] end
       for i = 1, 11 do
         local c, d = string.byte(x[1], i), string.byte(y[1], i)
@@ -587,6 +590,7 @@ elseif kind == 'sl' then
   x, y, z = live, first or 0, first and log_at(first) or 0
   life = 2 * width
 else
+  my_at = made and 0 or max(0, now - win)
   write('g', counted)
   if previous ~= old_previous then write('p', previous) end
   life = max(1, win + 2 * width - now)

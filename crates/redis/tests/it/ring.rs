@@ -1,6 +1,9 @@
 //! Independent servers on a ring: each serves its tags and only those, and fails alone.
 
-use tollkeeper_redis::{At, CallError};
+use tokio::runtime::Handle;
+use tollkeeper_core::Boot;
+use tollkeeper_decide::Origin;
+use tollkeeper_redis::{At, CallError, RedisOrigin};
 use tollkeeper_testkit::RedisServer;
 
 use crate::{PATIENT, connected, count, until};
@@ -29,5 +32,36 @@ async fn each_server_serves_its_own_tags_and_fails_alone() {
     .await;
     for tag in 0..300 {
         assert_eq!(count(&redis, tag, PATIENT).await.is_ok(), !lost.contains(At::Tag(tag)));
+    }
+}
+
+/// One that is never probed for ends after seven days, and its tag learns although nothing was lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_epoch_is_kept_whatever_the_number_of_servers() {
+    /// Sooner than those that are kept end.
+    const SOON: &str = "for _, key in ipairs(redis.call('KEYS', 'tk:ep:*')) do redis.call('PEXPIRE', key, 400000000) end";
+    const ENDING_SOON: &str = "local count = 0 \
+        for _, key in ipairs(redis.call('KEYS', 'tk:ep:*')) do \
+        if redis.call('PTTL', key) <= 400000000 then count = count + 1 end end return count";
+    let servers: Vec<_> = (0..2).map(|_| RedisServer::start().unwrap()).collect();
+    let hosts: Vec<_> = servers.iter().map(RedisServer::address).collect();
+    let url = format!("redis-ring://{}", hosts.join(",")).parse().unwrap();
+    let origin = RedisOrigin::start(&url, Boot(1), &Handle::current());
+    until("all epochs are there", async || {
+        let sizes = servers.iter().map(|server| server.ask(&["DBSIZE"]).parse::<u64>().unwrap());
+        (0..2).all(|server| origin.is_connected(server)) && sizes.sum::<u64>() >= 1024
+    })
+    .await;
+    for server in &servers {
+        server.ask(&["EVAL", SOON, "0"]);
+    }
+    // As a node does, one after the other.
+    for _ in 0..1024 {
+        for server in 0..2 {
+            origin.probe(server).await.unwrap();
+        }
+    }
+    for server in &servers {
+        assert_eq!(server.ask(&["EVAL", ENDING_SOON, "0"]), "0");
     }
 }

@@ -57,7 +57,10 @@ pub async fn reset(call: &mut Call<'_>) -> Result<Reply, Refusal> {
                 None => json!({ "namespace": *namespace.name }),
             };
             noted(call, &caller, &namespace.id, what).await?;
-            call.app.decider.reset(&namespace.tag, request.identifier.as_deref()).await?
+            call.app
+                .decider
+                .reset(&caller.tenant.id, &namespace.tag, request.identifier.as_deref())
+                .await?
         }
         None => reset_owner(call, &caller, &request).await?,
     };
@@ -106,7 +109,7 @@ async fn reset_owner(
     let identifier = identifier_of(named);
     let of_rules = tags.into_iter().map(|tag| (tag, Some(&*identifier)));
     let counters: Vec<_> = own.iter().map(|tag| (tag, None)).chain(of_rules).collect();
-    let cells = decider.reset_all(&counters).await?;
+    let cells = decider.reset_all(&tenant.id, &counters).await?;
     if found.is_none() && cells == 0 { Err(missing()) } else { Ok(cells) }
 }
 

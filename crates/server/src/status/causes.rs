@@ -31,6 +31,7 @@ impl From<OriginError> for Refusal {
     fn from(error: OriginError) -> Self {
         match error {
             OriginError::Spared => Self::KeysFlooded,
+            OriginError::NotReset => Self::NotReset,
             OriginError::NulText => Self::nul_text(),
             OriginError::Silent(_) => Self::Unavailable(error.to_string()),
         }

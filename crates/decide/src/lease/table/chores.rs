@@ -187,22 +187,45 @@ impl<W> LeaseTable<W> {
         (cell.owe() && cell.flight.is_none()).then(|| self.tell(cell))
     }
 
-    /// Everything goes back, the largest leases first.
-    pub fn close(&self, now: Millis) -> Vec<Errand> {
-        let mut leases = Vec::new();
+    /// Everything goes back, the largest leases first. Cells with a call under way are left, for who comes back to them:
+    /// what that call brings goes back too.
+    pub fn close(&self, now: Millis) -> (Vec<Errand>, Vec<CellKey>) {
+        let (mut leases, mut left) = (Vec::new(), Vec::new());
         for shard in &self.shards {
             for cell in lock(shard).values_mut() {
-                cell.pass_time(now);
-                let held = cell.totals.held();
-                if cell.flight.is_none() && (cell.totals != cell.acked || held > 0) {
-                    cell.hand_back();
-                    leases.push((held, self.tell(cell)));
+                if cell.flight.is_some() {
+                    left.push(cell.key);
+                } else {
+                    self.close_cell(cell, &mut leases, now);
                 }
-                leases.extend(self.close_ahead(cell, now));
             }
         }
-        leases.sort_by_key(|(held, _)| std::cmp::Reverse(*held));
-        leases.into_iter().map(|(_, errand)| errand).collect()
+        (largest_first(leases), left)
+    }
+
+    /// The same of cells that had a call under way. Those that have one still are left.
+    pub fn close_later(&self, left: &mut Vec<CellKey>, now: Millis) -> Vec<Errand> {
+        let mut leases = Vec::new();
+        left.retain(|key| {
+            let mut shard = lock(self.shard(*key));
+            let Some(cell) = shard.get_mut(key) else { return false };
+            if cell.flight.is_none() {
+                self.close_cell(cell, &mut leases, now);
+                return false;
+            }
+            true
+        });
+        largest_first(leases)
+    }
+
+    fn close_cell(&self, cell: &mut LeaseCell<W>, leases: &mut Vec<(u64, Errand)>, now: Millis) {
+        cell.pass_time(now);
+        let held = cell.totals.held();
+        if cell.totals != cell.acked || held > 0 {
+            cell.hand_back();
+            leases.push((held, self.tell(cell)));
+        }
+        leases.extend(self.close_ahead(cell, now));
     }
 
     /// The lease of the next window goes back beside that of this one. Nobody waits for the answer: what was not heard the
@@ -336,6 +359,11 @@ impl<W> LeaseTable<W> {
             self.tell(cell)
         })
     }
+}
+
+fn largest_first(mut leases: Vec<(u64, Errand)>) -> Vec<Errand> {
+    leases.sort_by_key(|(held, _)| std::cmp::Reverse(*held));
+    leases.into_iter().map(|(_, errand)| errand).collect()
 }
 
 /// What was given back is no longer dated, the latest first. What is left of a group keeps its date.

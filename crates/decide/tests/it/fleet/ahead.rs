@@ -206,7 +206,7 @@ fn an_origin_that_forgot_is_told_of_the_next_window_too() {
 fn a_node_that_ends_gives_both_windows_back() {
     let (mut desk, one) = busy(1_000);
     until_ahead(&mut desk, &one);
-    for errand in desk.table.close(desk.now) {
+    for errand in desk.table.close(desk.now).0 {
         desk.run(errand);
     }
     assert_eq!(lent_of_next(&mut desk, &one), 0);

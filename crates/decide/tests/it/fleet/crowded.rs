@@ -116,6 +116,22 @@ fn without_any_room_one_of_a_bundle_is_refused_and_nothing_is_taken_for_it() {
 }
 
 #[test]
+fn an_idle_cell_makes_room_wherever_it_is_among_busy_ones() {
+    const PLACES: u64 = 128;
+    for idle in 1..=PLACES {
+        let table = LeaseTable::new(64 * 128, Boot(7));
+        for cell in 1..=PLACES {
+            // What is set aside for a bundle stays; what was spent at once is known to the origin.
+            let (errand, mut record) = (errand(near(&table, &ask(cell, cell != idle))), None);
+            assert!(run(&table, &mut record, &errand)[0].outcome.admitted());
+        }
+        let more = errand(near(&table, &ask(PLACES + 1, false)));
+        assert!(more.detached.is_none(), "the {idle}th of them was not found");
+        assert_eq!(table.stats().cells, 128);
+    }
+}
+
+#[test]
 fn a_cell_is_foreseen_by_what_was_heard_of_it() {
     let (table, mut record) = (table(), None);
     let key = ask(1, false).key;

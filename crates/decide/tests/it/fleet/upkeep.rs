@@ -27,6 +27,7 @@ pub(super) struct Memory {
     /// Calls take so many milliseconds more.
     pub(super) slow_ms: AtomicU64,
     under_way: AtomicUsize,
+    calls: AtomicUsize,
     /// The most calls that were under way at once.
     pub(super) crowd: AtomicUsize,
     members: AtomicUsize,
@@ -91,6 +92,7 @@ impl Origin for Shelf {
     fn take(&self, name: &Arc<CellName>, take: &Take, _: Duration) -> Asking<Taken> {
         let (memory, name, take) = (Arc::clone(&self.0), Arc::clone(name), *take);
         Box::pin(async move {
+            memory.calls.fetch_add(1, Ordering::Relaxed);
             let here = memory.under_way.fetch_add(1, Ordering::Relaxed) + 1;
             memory.crowd.fetch_max(here, Ordering::Relaxed);
             tokio::task::yield_now().await;
@@ -296,4 +298,26 @@ async fn a_server_that_joins_is_not_taken_for_the_one_that_left_its_place() {
     // Nobody has looked after the new one yet.
     assert_eq!(links(), [Link::Up, Link::Up]);
     keeping.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_ends_gives_back_what_calls_under_way_bring() {
+    let (memory, fleet) = fleet();
+    let scope = Arc::new(Scope::namespace("t", "s"));
+    let one = ask(1, fixed(100_000, SECOND));
+    for _ in 0..2 {
+        let gathered = fleet.obtain(&[asked(one, &scope, "busy")]).await;
+        assert!(gathered.passed && gathered.spend(fleet.now()));
+    }
+    assert_eq!(memory.lent(), 0, "the third call is the first to borrow");
+    memory.slow_ms.store(100, Ordering::Relaxed);
+    let asking = {
+        let (fleet, scope) = (Arc::clone(&fleet), Arc::clone(&scope));
+        tokio::spawn(async move { drop(fleet.obtain(&[asked(one, &scope, "busy")]).await) })
+    };
+    wait(1).await;
+    fleet.close().await;
+    asking.await.unwrap();
+    assert!(memory.calls.load(Ordering::Relaxed) > 3, "nobody came back to it");
+    assert_eq!(memory.lent(), 0, "what the call brought stayed lent");
 }

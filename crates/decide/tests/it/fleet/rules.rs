@@ -586,3 +586,71 @@ fn what_is_given_back_or_forgiven_is_not_missed() {
     }
     assert_eq!(desk.missed, 0);
 }
+
+/// What the node admits without its origin, until it is refused.
+fn alone(desk: &Desk, ask: &LeaseAsk) -> u64 {
+    let admits = || match desk.near(ask, Link::Away) {
+        NearLease::Dealt(dealt, _) => dealt.outcome.admitted(),
+        other @ NearLease::Waits(..) => panic!("{other:?}"),
+    };
+    (0..1_000).take_while(|_| admits()).count() as u64
+}
+
+/// One of so many nodes, whose copy of the record says that so much is used.
+fn one_of(nodes: u64, ask: &LeaseAsk, used: u64) -> Desk {
+    let mut desk = Desk::new();
+    desk.table.set_nodes(nodes);
+    assert!(desk.admits(ask));
+    another(&mut desk, ask.limit, 1, Totals::default(), used - 1);
+    desk.ask(&LeaseAsk { cost: Cost::PEEK, ..*ask });
+    desk
+}
+
+/// The origin came back empty, and has heard this node and nobody else.
+fn begin_to_learn(desk: &mut Desk) {
+    for errand in desk.assert_all() {
+        let mut empty = None;
+        let taken = Record::take(&mut empty, &errand.take, true, desk.now);
+        desk.table.absorb(&errand, Ok(&taken), desk.now, desk.now);
+        desk.records.values_mut().for_each(|record| record.clone_from(&empty));
+    }
+}
+
+#[test]
+fn what_an_origin_says_while_it_learns_enlarges_nobodys_share() {
+    let width = Width::from_millis(HOUR).unwrap();
+    let log = Limit::sliding_log(Quota::new(1_000).unwrap(), width).unwrap();
+    for limit in [fixed(1_000, HOUR), sliding(1_000, HOUR), log] {
+        let ask = ask(1, limit);
+        let mut desk = one_of(4, &ask, 900);
+        begin_to_learn(&mut desk);
+        assert_eq!(alone(&desk, &ask), 25, "a quarter of the 100 that were left: {limit:?}");
+    }
+}
+
+#[test]
+fn what_an_origin_was_told_by_others_while_it_learns_counts_for_a_share() {
+    let limit = fixed(1_000, HOUR);
+    let ask = ask(1, limit);
+    let mut desk = one_of(4, &ask, 100);
+    for errand in desk.assert_all() {
+        another(&mut desk, limit, 2, Totals::default(), 800);
+        let record = desk.records.values_mut().next().unwrap();
+        let taken = Record::take(record, &errand.take, true, desk.now);
+        desk.table.absorb(&errand, Ok(&taken), desk.now, desk.now);
+    }
+    assert_eq!(alone(&desk, &ask), 25);
+}
+
+#[test]
+fn what_nobody_could_tell_an_origin_that_has_learnt_is_not_missed() {
+    for limit in [fixed(1_000, HOUR), sliding(1_000, HOUR)] {
+        let ask = ask(1, limit);
+        let mut desk = one_of(4, &ask, 900);
+        begin_to_learn(&mut desk);
+        // Of the others' 899 units those of dead nodes are told by nobody.
+        another(&mut desk, limit, 2, Totals::default(), 500);
+        assert!(desk.admits(&ask));
+        assert_eq!(desk.missed, 0, "{limit:?}");
+    }
+}

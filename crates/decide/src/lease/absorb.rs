@@ -117,6 +117,7 @@ impl<W> LeaseCell<W> {
             }
             return;
         }
+        self.end_share(taken.now);
         self.remember(taken, &flight.take, heard);
         let refused = flight.waiter.filter(|_| !taken.took).map(|_| flight.take.need);
         self.deal(taken.recall, refused, heard, out);

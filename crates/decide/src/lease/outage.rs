@@ -5,6 +5,9 @@ use tollkeeper_core::{Admission, Algorithm, Cost, Limit, Millis, Outcome, Quota,
 use super::cell::LeaseCell;
 use super::{Dealt, LeaseAsk, Link, OnOutage};
 
+/// So long after an origin is back every node has told it what it spent of its share.
+const TOLD_MS: u64 = 2_000;
+
 // === impl LeaseCell ===
 
 impl<W> LeaseCell<W> {
@@ -76,6 +79,17 @@ impl<W> LeaseCell<W> {
         }
         outcome.limit = ask.limit.ceiling();
         outcome
+    }
+
+    /// The origin was heard to know all that was spent of the share, so that its copy holds it: counted in both, it would be
+    /// refused twice the next time. Not as long as others may have theirs to tell, or who is heard first would have a part of
+    /// that too. A bucket's share is no part of what was left: it empties and fills by itself.
+    pub(super) fn end_share(&mut self, at: Millis) {
+        let Some((part, asked_at)) = self.share_terms.as_deref() else { return };
+        let told = self.untold() == 0 && self.pledged == 0 && at.since(*asked_at) >= TOLD_MS;
+        if told && !matches!(part.algorithm, Algorithm::TokenBucket { .. }) {
+            (self.share, self.share_terms) = (None, None);
+        }
     }
 
     /// What was pledged from the share is spent.

@@ -654,3 +654,45 @@ fn what_nobody_could_tell_an_origin_that_has_learnt_is_not_missed() {
         assert_eq!(desk.missed, 0, "{limit:?}");
     }
 }
+
+#[test]
+fn what_was_spent_of_a_share_is_not_charged_once_more_when_the_origin_knows_it() {
+    for limit in [fixed(100, HOUR), sliding(100, HOUR)] {
+        let ask = ask(1, limit);
+        let mut desk = one_of(2, &ask, 20);
+        assert_eq!(alone(&desk, &ask), 40);
+        desk.now = desk.now + 3 * SECOND;
+        assert_eq!(desk.tick().last().unwrap().totals.plain, 41);
+        assert_eq!(alone(&desk, &ask), 20, "half of the 40 that are left: {limit:?}");
+    }
+}
+
+#[test]
+fn a_share_is_not_begun_anew_before_the_origin_can_know_all_of_it() {
+    let limit = fixed(100, HOUR);
+    let ask = ask(1, limit);
+    // The others had no time to tell theirs.
+    let mut desk = one_of(2, &ask, 20);
+    assert_eq!(alone(&desk, &ask), 40);
+    desk.now = desk.now + SECOND;
+    assert_eq!(desk.tick().last().unwrap().totals.plain, 41);
+    assert_eq!(alone(&desk, &ask), 0);
+    // A part of it was spent after the call had left.
+    let mut desk = one_of(2, &ask, 20);
+    assert!(matches!(desk.near(&ask, Link::Away), NearLease::Dealt(..)));
+    desk.now = desk.now + 3 * SECOND;
+    let errand = desk.table.tick(0, 1, desk.now).remove(0);
+    assert_eq!(alone(&desk, &ask), 39);
+    desk.now = desk.now + 3 * SECOND;
+    let taken = desk.hear(&errand);
+    desk.table.absorb(&errand, Ok(&taken), desk.now, desk.now);
+    assert_eq!(alone(&desk, &ask), 0);
+    // A bucket's is no part of what is left, and fills while nobody asks for it.
+    let width = Width::from_millis(HOUR).unwrap();
+    let bucket = self::ask(2, Limit::token_bucket(Quota::new(100).unwrap(), width, None));
+    let mut desk = one_of(2, &bucket, 20);
+    assert_eq!(alone(&desk, &bucket), 50);
+    desk.now = desk.now + 3 * SECOND;
+    assert_eq!(desk.tick().last().unwrap().totals.plain, 51);
+    assert_eq!(alone(&desk, &bucket), 0);
+}

@@ -38,6 +38,8 @@ pub(super) struct Memory {
     numbering: AtomicU64,
     /// The count of members fails once as no origin may.
     broken: AtomicBool,
+    /// Nobody counts them.
+    uncounted: AtomicBool,
     /// Calls for this identifier end after the window.
     late: Mutex<Option<&'static str>>,
     /// Which process it is, and when that one began to learn and what time it is there, while it does.
@@ -141,6 +143,9 @@ impl Origin for Shelf {
 
     fn members(&self) -> Asking<u64> {
         assert!(!self.0.broken.swap(false, Ordering::Relaxed), "meant to fail");
+        if self.0.uncounted.load(Ordering::Relaxed) {
+            return Box::pin(async { Err(Missed::Away) });
+        }
         self.0.members.fetch_add(1, Ordering::Relaxed);
         let nodes = 1 + self.0.others.load(Ordering::Relaxed);
         Box::pin(async move { Ok(nodes) })
@@ -282,6 +287,28 @@ async fn a_server_that_lost_its_history_makes_nobody_think_it_is_alone() {
     memory.pass(600).await;
     assert_eq!(fleet.table().nodes(), 7, "who joins counts at once");
     keeping.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_makes_nobody_think_it_is_alone_when_it_is_over() {
+    for away_ms in [3_000, 6_000, 60_000] {
+        let (memory, fleet) = fleet();
+        memory.others.store(4, Ordering::Relaxed);
+        let keeping = tokio::spawn(Arc::clone(&fleet).keep());
+        memory.pass(600).await;
+        memory.uncounted.store(true, Ordering::Relaxed);
+        memory.pass(away_ms).await;
+        assert_eq!(fleet.table().nodes(), 5);
+        // Whoever was silent for so long has been forgotten, and this node is the first to say that it lives.
+        memory.others.store(0, Ordering::Relaxed);
+        memory.uncounted.store(false, Ordering::Relaxed);
+        memory.pass(2_400).await;
+        assert_eq!(fleet.table().nodes(), 5, "after {away_ms} ms");
+        memory.others.store(2, Ordering::Relaxed);
+        memory.pass(6_000).await;
+        assert_eq!(fleet.table().nodes(), 3, "two of them are gone");
+        keeping.abort();
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -135,6 +135,10 @@ impl Fleet {
         let mut ticks = interval(MEMBERS);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut census = Census::default();
+        // What was known before may be of a time when more had said that they live.
+        if self.table.counted() > 0 {
+            census.note(self.table.counted(), self.now());
+        }
         loop {
             ticks.tick().await;
             if let Ok(nodes) = self.origin.members().await {

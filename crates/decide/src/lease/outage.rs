@@ -14,7 +14,7 @@ impl<W> LeaseCell<W> {
     /// Decides alone. What it admits is counted, and told when the origin is back.
     ///
     /// An origin that is learning is back in a second or two, and what it does not know yet may be all that there was: a
-    /// share of it would be guessed. Then `share` refuses.
+    /// share of it would be guessed. Then `share` refuses. So it does where `nodes` is 0, for nobody has counted them.
     pub(super) fn without_origin(
         &mut self,
         ask: &LeaseAsk,
@@ -34,7 +34,7 @@ impl<W> LeaseCell<W> {
                 outcome.admission = Admission::NotUntil(at + 1000);
                 unavailable = true;
             }
-            OnOutage::Share if link == Link::Learning => {
+            OnOutage::Share if link == Link::Learning || nodes == 0 => {
                 outcome.admission = Admission::NotUntil(at + 1000);
             }
             OnOutage::Share => outcome = self.share_of(ask, nodes, at),
@@ -50,7 +50,6 @@ impl<W> LeaseCell<W> {
     /// This node's part: of what was left when the origin was last heard in this window, else of the limit. A log has no
     /// window: what the origin knew of it counts until it has aged.
     fn share_of(&mut self, ask: &LeaseAsk, nodes: u64, at: Millis) -> Outcome {
-        let nodes = nodes.max(1);
         let (start, _) = ask.limit.window_at(at);
         let is_log = matches!(ask.limit.algorithm, Algorithm::SlidingLog(_));
         let is_this_window = start.0 == self.win && self.win > 0;

@@ -35,6 +35,7 @@ impl Desk {
     /// So many cells in each shard; there are 64.
     fn with_room_for(cells: usize) -> Self {
         let table = LeaseTable::new(64 * cells, Boot(7));
+        table.set_nodes(1);
         Self { table, records: HashMap::new(), now: START, calls: Vec::new(), missed: 0 }
     }
 
@@ -614,6 +615,20 @@ fn begin_to_learn(desk: &mut Desk) {
         desk.table.absorb(&errand, Ok(&taken), desk.now, desk.now);
         desk.records.values_mut().for_each(|record| record.clone_from(&empty));
     }
+}
+
+#[test]
+fn who_has_not_counted_the_nodes_takes_no_share() {
+    let desk = Desk { table: LeaseTable::new(64, Boot(7)), ..Desk::new() };
+    let ask = ask(1, fixed(3, HOUR));
+    let NearLease::Dealt(dealt, None) = desk.near(&ask, Link::Away) else { panic!("it waits") };
+    assert!(dealt.degraded && !dealt.outcome.admitted() && !dealt.unavailable);
+    let allowed = LeaseAsk { on_outage: OnOutage::Allow, ..ask };
+    assert!(
+        matches!(desk.near(&allowed, Link::Away), NearLease::Dealt(dealt, _) if dealt.outcome.admitted())
+    );
+    desk.table.set_nodes(3);
+    assert_eq!(alone(&desk, &ask), 1);
 }
 
 #[test]

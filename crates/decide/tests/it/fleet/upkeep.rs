@@ -312,6 +312,21 @@ async fn an_outage_makes_nobody_think_it_is_alone_when_it_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_knows_of_others_when_it_starts_gives_them_time_to_be_counted() {
+    let (memory, fleet) = fleet();
+    fleet.table().set_nodes(5);
+    memory.uncounted.store(true, Ordering::Relaxed);
+    let keeping = tokio::spawn(Arc::clone(&fleet).keep());
+    memory.pass(60_000).await;
+    memory.uncounted.store(false, Ordering::Relaxed);
+    memory.pass(2_400).await;
+    assert_eq!(fleet.table().nodes(), 5);
+    memory.pass(4_000).await;
+    assert_eq!(fleet.table().nodes(), 1, "nobody came");
+    keeping.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_probe_that_fails_opens_no_breaker_unless_it_was_waited_for_or_the_next_ones_fail_too() {
     let (memory, fleet) = fleet();
     let keeping = tokio::spawn(Arc::clone(&fleet).keep());

@@ -90,6 +90,7 @@ fn write_number(path: &Path, nodes: u64) -> io::Result<()> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
 

@@ -81,6 +81,11 @@ impl DataDir {
         self.path.join("journal")
     }
 
+    /// How many nodes were counted last.
+    pub fn head_count(&self) -> PathBuf {
+        self.path.join("nodes")
+    }
+
     /// Refuses a secret that is not the one this directory was written under.
     pub fn hold_to(&self, fingerprint: [u8; 16]) -> Result<(), DataDirError> {
         match self.fingerprint()? {
@@ -144,7 +149,7 @@ fn make_secret(path: &Path) -> io::Result<Redacted<String>> {
 }
 
 /// Written beside its place and moved there, so that a crash leaves either no file or a whole one.
-fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+pub fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     let beside = path.with_extension("new");
     let mut file =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;

@@ -13,6 +13,8 @@ use tollkeeper_decide::{Decider, Fleet, History, LeaseTable, NamespaceTag, News,
 use tollkeeper_redis::{BusEvent, RedisOrigin};
 
 use crate::clock::Clock;
+use crate::data_dir::DataDir;
+use crate::head_count::HeadCount;
 use crate::settings::Settings;
 use crate::skew::{self, Skew};
 
@@ -32,6 +34,7 @@ pub struct Shared {
 /// `None` where no Redis is configured.
 pub async fn join(
     settings: &Settings,
+    data_dir: &DataDir,
     journal: &SharedJournal,
     clock: &Clock,
     backstage: &Handle,
@@ -50,15 +53,21 @@ pub async fn join(
         settings.redis_patience,
         backstage.clone(),
     );
+    let heads = HeadCount::read(data_dir.head_count());
+    if let Some(nodes) = heads.kept() {
+        fleet.table().set_nodes(nodes);
+    }
     if timeout(START_PATIENCE, is_ready(&origin)).await.is_err() {
         tracing::warn!(
             "redis does not answer yet: limits go on by their outage policy until it does"
         );
     }
     if let Ok(nodes) = origin.members().await {
-        fleet.table().set_nodes(nodes);
+        // A Redis that lost its history counts whoever is first for the only one.
+        fleet.table().set_nodes(nodes.max(fleet.table().counted()));
     }
     backstage.spawn(Arc::clone(&fleet).keep());
+    backstage.spawn(heads.follow(Arc::clone(&fleet)));
     backstage.spawn(skew::watch(origin.clone()));
     Some(Shared { fleet, origin, marks, changed: Arc::default() })
 }

@@ -12,6 +12,7 @@ mod estate;
 mod fleet;
 mod follower;
 mod forward_auth;
+mod head_count;
 mod http;
 mod hush;
 mod ids;

@@ -125,7 +125,7 @@ impl Server {
         let revision = store.current_revision().await?;
         let modes = stored_modes(&store, &settings, &clock).await?;
         let mode = modes.fleet.unwrap_or(Mode::Memory);
-        let shared = fleet::join(&settings, &journal, &clock, &backstage).await;
+        let shared = fleet::join(&settings, &data_dir, &journal, &clock, &backstage).await;
         if let Some(shared) = &shared {
             shared.fleet.modes.set(mode, modes.tenants);
         }

@@ -1,5 +1,5 @@
 //! A part of a file as memory that all threads count in: what is written there the kernel has at once, whatever becomes of
-//! the process. The only unsafe code of the project; everything on top of it sees a slice of atomics.
+//! the process. One of few files with unsafe code; everything on top of it sees a slice of atomics.
 
 #![allow(
     unsafe_code,

@@ -12,8 +12,11 @@ const CALLS_MIN: u32 = 20;
 const SILENT_MS: u64 = 1_000;
 const SILENT_CALLS_MIN: u32 = 4;
 
-/// A server without a connection for so long is away, however few calls there were.
+/// A server without a connection, or of which no probe was answered, for so long is away, however few calls there were.
 const DOWN_MS: u64 = 250;
+
+/// A probe has 300 ms. One that ended much later than that waited for this machine, which stood still, and not for the server.
+const PROBE_MS_MAX: u64 = 500;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Breaker {
@@ -23,6 +26,8 @@ pub(super) struct Breaker {
     /// Since when no call was answered, and how many were not.
     silent: Option<(Millis, u32)>,
     down_since: Option<Millis>,
+    /// Since when probes were not answered. Apart from connections: a server that refuses everything has one.
+    unheard_since: Option<Millis>,
     open: bool,
 }
 
@@ -54,9 +59,20 @@ impl Breaker {
         *calls >= SILENT_CALLS_MIN && now.since(*since) >= SILENT_MS
     }
 
-    /// A question that had all the time in the world was not answered. True when that opened it.
-    pub(super) fn hangs(&mut self) -> bool {
-        !std::mem::replace(&mut self.open, true)
+    /// A probe came to nothing after so long. One that was waited for in vain tells of a server that hangs; what fails
+    /// sooner, a connection that broke or a process that must be vetted first, may be well again with the next probe. True
+    /// when that opened it.
+    pub(super) fn unheard(&mut self, waited_ms: u64, now: Millis) -> bool {
+        let since = *self.unheard_since.get_or_insert(now);
+        let hangs = (DOWN_MS..PROBE_MS_MAX).contains(&waited_ms);
+        let opens = !self.open && (hangs || now.since(since) >= DOWN_MS);
+        self.open |= opens;
+        opens
+    }
+
+    /// A probe was answered, however late.
+    pub(super) fn heard(&mut self) {
+        self.unheard_since = None;
     }
 
     /// Whether there is a connection. True when its absence opened it.
@@ -71,7 +87,7 @@ impl Breaker {
         opens
     }
 
-    /// It answered a probe.
+    /// It answered a probe in time.
     pub(super) fn close(&mut self) {
         *self = Self::default();
     }
@@ -116,6 +132,36 @@ mod tests {
     fn a_second_without_a_single_answer_opens_it_however_few_ask() {
         assert!(fed((0..2_000).step_by(250).map(|at| (at, false))).is_open());
         assert!(fed((0..10_000).step_by(2_000).map(|at| (at, false))).is_open());
+    }
+
+    #[test]
+    fn a_probe_that_failed_at_once_says_nothing_before_the_next_ones_do() {
+        let mut breaker = Breaker::default();
+        assert!(!breaker.unheard(0, Millis(1_000)) && !breaker.unheard(3, Millis(1_249)));
+        assert!(breaker.unheard(0, Millis(1_250)) && breaker.is_open());
+        let mut flapping = Breaker::default();
+        for at in (1_000..3_000).step_by(200) {
+            assert!(!flapping.unheard(0, Millis(at)));
+            flapping.heard();
+        }
+    }
+
+    #[test]
+    fn a_probe_that_was_waited_for_in_vain_opens_it_but_not_one_that_this_machine_slept_through() {
+        assert!(Breaker::default().unheard(300, Millis(1_000)));
+        assert!(!Breaker::default().unheard(10_000, Millis(11_000)));
+    }
+
+    #[test]
+    fn a_server_that_is_connected_and_refuses_every_probe_is_away() {
+        let mut breaker = Breaker::default();
+        for at in (1_000..1_300).step_by(100) {
+            breaker.connected(true, Millis(at));
+            breaker.unheard(0, Millis(at));
+        }
+        assert!(!breaker.is_open());
+        breaker.connected(true, Millis(1_300));
+        assert!(breaker.unheard(0, Millis(1_300)));
     }
 
     #[test]

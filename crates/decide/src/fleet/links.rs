@@ -100,10 +100,16 @@ impl Links {
         }
     }
 
-    pub(super) fn hangs(&self, server: usize) {
-        if self.with(server, |server| server.breaker.hangs()) {
-            tracing::warn!("redis does not answer a probe: limits go on by their outage policy");
+    /// A probe came to nothing after so long.
+    pub(super) fn unheard(&self, server: usize, waited_ms: u64, now: Millis) {
+        if self.with(server, |server| server.breaker.unheard(waited_ms, now)) {
+            tracing::warn!("redis does not answer probes: limits go on by their outage policy");
         }
+    }
+
+    /// A probe was answered, however late.
+    pub(super) fn heard(&self, server: usize) {
+        self.with(server, |server| server.breaker.heard());
     }
 
     pub(super) fn connected(&self, server: usize, connected: bool, now: Millis) {

@@ -136,6 +136,10 @@ impl Fleet {
         let mut ticks = interval(MEMBERS);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut census = Census::default();
+        // What was known before may be of a time when more had said that they live.
+        if self.table.counted() > 0 {
+            census.note(self.table.counted(), self.now());
+        }
         loop {
             ticks.tick().await;
             if let Ok(nodes) = self.origin.members().await {
@@ -201,20 +205,22 @@ impl Fleet {
         }
         let began = self.now();
         let answer = self.origin.probe(server).await;
+        let waited_ms = self.now().since(began);
         match &answer {
             Err(Missed::Silent) => self.links.silent(server),
             Ok(_) | Err(Missed::Away) => self.links.answered(server),
         }
         let Ok(history) = answer else {
-            self.links.hangs(server);
+            self.links.unheard(server, waited_ms, self.now());
             return None;
         };
+        self.links.heard(server);
         // Nobody knows which of the two answered.
         if self.origin.life(server) != life {
             return None;
         }
         // A server that takes longer than a request may is as good as away for requests.
-        let in_time = self.patience.is_kept(self.now().since(began));
+        let in_time = self.patience.is_kept(waited_ms);
         // Where nothing tells the moment, the next one that does is a later one.
         let (learning, began, at) = match history {
             History::Learning { began, now } => (true, began, now),

@@ -65,13 +65,14 @@ impl<W> LeaseCell<W> {
             return;
         }
         let mut same = taken.win == self.win;
+        let goes_back = taken.win < self.win;
         // A need that nobody waits for was spent before it was taken.
         let spent = if taken.took && flight.waiter.is_none() { flight.take.need } else { 0 };
         if !same {
             if flight.take.win == self.win && taken.stand != Stand::WrongWindow {
                 self.acked.plain = self.acked.plain.max(flight.take.totals.plain + spent);
             }
-            if taken.win < self.win {
+            if goes_back {
                 self.keep_for_later(sight);
             }
             self.open_window(taken.win, heard);
@@ -99,13 +100,16 @@ impl<W> LeaseCell<W> {
             Totals::default()
         };
         self.adopt(taken, &told, same);
+        let learning = taken.stand == Stand::Learning;
+        let known = self.seen.take_if(|_| learning && !goes_back);
         self.see(taken, sight);
+        self.seen = self.seen.take().map(|seen| seen.learnt(known, &self.limit));
         self.date(taken, sight);
         if taken.took {
             self.serve_first(&flight, taken.now, heard, out);
             self.serve_more(taken, &flight, heard, out);
         }
-        if taken.stand == Stand::Learning {
+        if learning {
             while let Some(waiter) = self.waiters.pop_front() {
                 let dealt =
                     self.without_origin(&waiter.ask, Link::Learning, flight.take.nodes, heard);
@@ -113,6 +117,7 @@ impl<W> LeaseCell<W> {
             }
             return;
         }
+        self.end_share(taken.now);
         self.remember(taken, &flight.take, heard);
         let refused = flight.waiter.filter(|_| !taken.took).map(|_| flight.take.need);
         self.deal(taken.recall, refused, heard, out);

@@ -111,7 +111,9 @@ impl Ahead {
         (self.acked, self.adopted) = (taken.totals, true);
         self.lent = self.lent.max(taken.lent);
         let elsewhere = taken.outstanding.saturating_sub(self.totals.held());
-        self.seen = Some(Seen { state: taken.state.clone(), elsewhere, sight });
+        let seen = Seen { state: taken.state.clone(), elsewhere, sight };
+        let known = self.seen.take_if(|_| taken.stand == Stand::Learning);
+        self.seen = Some(seen.learnt(known, &self.limit));
         self.set(sight);
     }
 }

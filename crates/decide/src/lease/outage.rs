@@ -5,13 +5,16 @@ use tollkeeper_core::{Admission, Algorithm, Cost, Limit, Millis, Outcome, Quota,
 use super::cell::LeaseCell;
 use super::{Dealt, LeaseAsk, Link, OnOutage};
 
+/// So long after an origin is back every node has told it what it spent of its share.
+const TOLD_MS: u64 = 2_000;
+
 // === impl LeaseCell ===
 
 impl<W> LeaseCell<W> {
     /// Decides alone. What it admits is counted, and told when the origin is back.
     ///
     /// An origin that is learning is back in a second or two, and what it does not know yet may be all that there was: a
-    /// share of it would be guessed. Then `share` refuses.
+    /// share of it would be guessed. Then `share` refuses. So it does where `nodes` is 0, for nobody has counted them.
     pub(super) fn without_origin(
         &mut self,
         ask: &LeaseAsk,
@@ -31,7 +34,7 @@ impl<W> LeaseCell<W> {
                 outcome.admission = Admission::NotUntil(at + 1000);
                 unavailable = true;
             }
-            OnOutage::Share if link == Link::Learning => {
+            OnOutage::Share if link == Link::Learning || nodes == 0 => {
                 outcome.admission = Admission::NotUntil(at + 1000);
             }
             OnOutage::Share => outcome = self.share_of(ask, nodes, at),
@@ -47,7 +50,6 @@ impl<W> LeaseCell<W> {
     /// This node's part: of what was left when the origin was last heard in this window, else of the limit. A log has no
     /// window: what the origin knew of it counts until it has aged.
     fn share_of(&mut self, ask: &LeaseAsk, nodes: u64, at: Millis) -> Outcome {
-        let nodes = nodes.max(1);
         let (start, _) = ask.limit.window_at(at);
         let is_log = matches!(ask.limit.algorithm, Algorithm::SlidingLog(_));
         let is_this_window = start.0 == self.win && self.win > 0;
@@ -76,6 +78,17 @@ impl<W> LeaseCell<W> {
         }
         outcome.limit = ask.limit.ceiling();
         outcome
+    }
+
+    /// The origin was heard to know all that was spent of the share, so that its copy holds it: counted in both, it would be
+    /// refused twice the next time. Not as long as others may have theirs to tell, or who is heard first would have a part of
+    /// that too. A bucket's share is no part of what was left: it empties and fills by itself.
+    pub(super) fn end_share(&mut self, at: Millis) {
+        let Some((part, asked_at)) = self.share_terms.as_deref() else { return };
+        let told = self.untold() == 0 && self.pledged == 0 && at.since(*asked_at) >= TOLD_MS;
+        if told && !matches!(part.algorithm, Algorithm::TokenBucket { .. }) {
+            (self.share, self.share_terms) = (None, None);
+        }
     }
 
     /// What was pledged from the share is spent.

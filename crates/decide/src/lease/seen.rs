@@ -17,6 +17,21 @@ pub(super) struct Seen {
     pub(super) sight: Sight,
 }
 
+// === impl Seen ===
+
+impl Seen {
+    /// This is what an origin says that is being told what it lost: a part of what there was. What was known here before may be
+    /// a part of it too, where others spent since. Of the two the one that leaves less is nearer to the truth. Nobody knows what
+    /// of it is lent, so all may be: what a dead node had is not missed once the origin has learnt.
+    pub(super) fn learnt(self, known: Option<Self>, limit: &Limit) -> Self {
+        let left = |seen: &Self| seen.state.probe(limit, Cost::PEEK, self.sight.origin).remaining;
+        match known.filter(|known| left(known) < left(&self)) {
+            Some(known) => Self { elsewhere: limit.ceiling(), sight: self.sight, ..known },
+            None => self,
+        }
+    }
+}
+
 // === impl LeaseCell ===
 
 impl<W> LeaseCell<W> {

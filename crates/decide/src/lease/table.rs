@@ -121,7 +121,7 @@ impl<W> LeaseTable<W> {
             seq: AtomicU64::new(1),
             waiter: AtomicU64::new(1),
             births: AtomicU64::new(1),
-            nodes: AtomicU64::new(1),
+            nodes: AtomicU64::new(0),
             sight: Mutex::new(None),
             ceilings: None,
             counters: Counters::default(),
@@ -139,6 +139,11 @@ impl<W> LeaseTable<W> {
     }
 
     pub fn nodes(&self) -> u64 {
+        self.counted().max(1)
+    }
+
+    /// The same, or 0 where nobody has counted them.
+    pub fn counted(&self) -> u64 {
         self.nodes.load(Ordering::Relaxed)
     }
 
@@ -178,7 +183,7 @@ impl<W> LeaseTable<W> {
             let near = self.near_fast(cell, ask, link, now);
             return near;
         }
-        match cell.look(ask, link, self.nodes(), now) {
+        match cell.look(ask, link, self.counted(), now) {
             First::Dealt(dealt) => {
                 self.counters.near.fetch_add(1, Ordering::Relaxed);
                 self.mark(cell);
@@ -212,7 +217,7 @@ impl<W> LeaseTable<W> {
     fn near_fast(&self, cell: &mut LeaseCell<W>, ask: &LeaseAsk, link: Link, now: Millis) -> Near {
         self.counters.near.fetch_add(1, Ordering::Relaxed);
         if link != Link::Up {
-            return Near::Dealt(cell.without_origin(ask, link, self.nodes(), now), None);
+            return Near::Dealt(cell.without_origin(ask, link, self.counted(), now), None);
         }
         let last_words = cell.turn_fast(ask, now).then(|| self.tell(cell));
         let dealt = cell.decide_fast(ask, self.nodes(), now);

@@ -1,12 +1,13 @@
 //! Redis gone, hung, wiped, full: no request fails, every limit does what its policy says, and all is exact again soon.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Asked, Fleet, admitted, body, drive, heard, one};
+use super::{Asked, Fleet, admitted, body, drive, heard, nodes_at, one};
 use crate::time::{eventually, now, pause};
-use crate::world::{Client, LONG_MS};
+use crate::world::{Client, LONG_MS, side_by_side, start};
 
 fn ask(client: &mut Client, identifier: &str, on_outage: &str) -> Value {
     let mut body = body(identifier, 30, LONG_MS, "fixed_window");
@@ -51,6 +52,48 @@ fn while_redis_is_gone_each_limit_does_what_its_policy_says_and_nothing_fails() 
         cost: 1,
     });
     assert!(got + admitted(&more) <= 30, "{got} + {}", admitted(&more));
+}
+
+#[test]
+fn nodes_that_start_without_redis_share_a_limit_as_they_did_before() {
+    const LIMIT: u64 = 30;
+    let mut fleet = Fleet::of(3);
+    let url = fleet.redis.url();
+    eventually("each has kept how many there are", || {
+        let kept = |folder: &Path| std::fs::read_to_string(folder.join("nodes"));
+        fleet.nodes.iter().all(|(_, folder)| kept(folder.path()).is_ok_and(|kept| kept == "3\n"))
+    });
+    fleet.redis.kill();
+    for (node, _) in &mut fleet.nodes {
+        node.kill9().expect("it has ended");
+    }
+    let again = side_by_side(3, |number| {
+        let (_, folder) = &fleet.nodes[number];
+        start(folder.path(), &[("TOLLKEEPER_REDIS_URL", &url)]).expect("it starts again")
+    });
+    for ((node, _), again) in fleet.nodes.iter_mut().zip(again) {
+        *node = again;
+    }
+    // One that nobody has told of the others starts beside them.
+    let strange = nodes_at(&url, 1, &[]);
+    let mut clients = fleet.clients();
+    clients.extend(super::clients(&strange));
+    eventually("every node knows that Redis is away", || {
+        clients.iter_mut().all(|client| ask(client, "allowed", "allow")["success"] == true)
+    });
+    let asked = || Asked { body: body("shared", LIMIT, LONG_MS, "fixed_window"), cost: 1 };
+    let shared = drive(&fleet.nodes, 3, Duration::from_millis(600), 600, |_| asked());
+    assert!(shared.iter().all(|one| one.degraded));
+    assert_eq!(admitted(&shared), LIMIT, "a third for each of three");
+    let strangers = drive(&strange, 1, Duration::from_millis(200), 200, |_| asked());
+    assert!(
+        strangers.iter().all(|one| one.degraded && !one.admitted),
+        "a share of nobody knows what"
+    );
+    fleet.redis.again().expect("it starts again");
+    eventually("limits are exact again", || {
+        clients.iter_mut().all(|client| ask(client, "later", "share").get("degraded").is_none())
+    });
 }
 
 #[test]

@@ -35,6 +35,7 @@ impl Desk {
     /// So many cells in each shard; there are 64.
     fn with_room_for(cells: usize) -> Self {
         let table = LeaseTable::new(64 * cells, Boot(7));
+        table.set_nodes(1);
         Self { table, records: HashMap::new(), now: START, calls: Vec::new(), missed: 0 }
     }
 
@@ -585,4 +586,128 @@ fn what_is_given_back_or_forgiven_is_not_missed() {
         assert!(desk.admits(&ask(1, limit)));
     }
     assert_eq!(desk.missed, 0);
+}
+
+/// What the node admits without its origin, until it is refused.
+fn alone(desk: &Desk, ask: &LeaseAsk) -> u64 {
+    let admits = || match desk.near(ask, Link::Away) {
+        NearLease::Dealt(dealt, _) => dealt.outcome.admitted(),
+        other @ NearLease::Waits(..) => panic!("{other:?}"),
+    };
+    (0..1_000).take_while(|_| admits()).count() as u64
+}
+
+/// One of so many nodes, whose copy of the record says that so much is used.
+fn one_of(nodes: u64, ask: &LeaseAsk, used: u64) -> Desk {
+    let mut desk = Desk::new();
+    desk.table.set_nodes(nodes);
+    assert!(desk.admits(ask));
+    another(&mut desk, ask.limit, 1, Totals::default(), used - 1);
+    desk.ask(&LeaseAsk { cost: Cost::PEEK, ..*ask });
+    desk
+}
+
+/// The origin came back empty, and has heard this node and nobody else.
+fn begin_to_learn(desk: &mut Desk) {
+    for errand in desk.assert_all() {
+        let mut empty = None;
+        let taken = Record::take(&mut empty, &errand.take, true, desk.now);
+        desk.table.absorb(&errand, Ok(&taken), desk.now, desk.now);
+        desk.records.values_mut().for_each(|record| record.clone_from(&empty));
+    }
+}
+
+#[test]
+fn who_has_not_counted_the_nodes_takes_no_share() {
+    let desk = Desk { table: LeaseTable::new(64, Boot(7)), ..Desk::new() };
+    let ask = ask(1, fixed(3, HOUR));
+    let NearLease::Dealt(dealt, None) = desk.near(&ask, Link::Away) else { panic!("it waits") };
+    assert!(dealt.degraded && !dealt.outcome.admitted() && !dealt.unavailable);
+    let allowed = LeaseAsk { on_outage: OnOutage::Allow, ..ask };
+    assert!(
+        matches!(desk.near(&allowed, Link::Away), NearLease::Dealt(dealt, _) if dealt.outcome.admitted())
+    );
+    desk.table.set_nodes(3);
+    assert_eq!(alone(&desk, &ask), 1);
+}
+
+#[test]
+fn what_an_origin_says_while_it_learns_enlarges_nobodys_share() {
+    let width = Width::from_millis(HOUR).unwrap();
+    let log = Limit::sliding_log(Quota::new(1_000).unwrap(), width).unwrap();
+    for limit in [fixed(1_000, HOUR), sliding(1_000, HOUR), log] {
+        let ask = ask(1, limit);
+        let mut desk = one_of(4, &ask, 900);
+        begin_to_learn(&mut desk);
+        assert_eq!(alone(&desk, &ask), 25, "a quarter of the 100 that were left: {limit:?}");
+    }
+}
+
+#[test]
+fn what_an_origin_was_told_by_others_while_it_learns_counts_for_a_share() {
+    let limit = fixed(1_000, HOUR);
+    let ask = ask(1, limit);
+    let mut desk = one_of(4, &ask, 100);
+    for errand in desk.assert_all() {
+        another(&mut desk, limit, 2, Totals::default(), 800);
+        let record = desk.records.values_mut().next().unwrap();
+        let taken = Record::take(record, &errand.take, true, desk.now);
+        desk.table.absorb(&errand, Ok(&taken), desk.now, desk.now);
+    }
+    assert_eq!(alone(&desk, &ask), 25);
+}
+
+#[test]
+fn what_nobody_could_tell_an_origin_that_has_learnt_is_not_missed() {
+    for limit in [fixed(1_000, HOUR), sliding(1_000, HOUR)] {
+        let ask = ask(1, limit);
+        let mut desk = one_of(4, &ask, 900);
+        begin_to_learn(&mut desk);
+        // Of the others' 899 units those of dead nodes are told by nobody.
+        another(&mut desk, limit, 2, Totals::default(), 500);
+        assert!(desk.admits(&ask));
+        assert_eq!(desk.missed, 0, "{limit:?}");
+    }
+}
+
+#[test]
+fn what_was_spent_of_a_share_is_not_charged_once_more_when_the_origin_knows_it() {
+    for limit in [fixed(100, HOUR), sliding(100, HOUR)] {
+        let ask = ask(1, limit);
+        let mut desk = one_of(2, &ask, 20);
+        assert_eq!(alone(&desk, &ask), 40);
+        desk.now = desk.now + 3 * SECOND;
+        assert_eq!(desk.tick().last().unwrap().totals.plain, 41);
+        assert_eq!(alone(&desk, &ask), 20, "half of the 40 that are left: {limit:?}");
+    }
+}
+
+#[test]
+fn a_share_is_not_begun_anew_before_the_origin_can_know_all_of_it() {
+    let limit = fixed(100, HOUR);
+    let ask = ask(1, limit);
+    // The others had no time to tell theirs.
+    let mut desk = one_of(2, &ask, 20);
+    assert_eq!(alone(&desk, &ask), 40);
+    desk.now = desk.now + SECOND;
+    assert_eq!(desk.tick().last().unwrap().totals.plain, 41);
+    assert_eq!(alone(&desk, &ask), 0);
+    // A part of it was spent after the call had left.
+    let mut desk = one_of(2, &ask, 20);
+    assert!(matches!(desk.near(&ask, Link::Away), NearLease::Dealt(..)));
+    desk.now = desk.now + 3 * SECOND;
+    let errand = desk.table.tick(0, 1, desk.now).remove(0);
+    assert_eq!(alone(&desk, &ask), 39);
+    desk.now = desk.now + 3 * SECOND;
+    let taken = desk.hear(&errand);
+    desk.table.absorb(&errand, Ok(&taken), desk.now, desk.now);
+    assert_eq!(alone(&desk, &ask), 0);
+    // A bucket's is no part of what is left, and fills while nobody asks for it.
+    let width = Width::from_millis(HOUR).unwrap();
+    let bucket = self::ask(2, Limit::token_bucket(Quota::new(100).unwrap(), width, None));
+    let mut desk = one_of(2, &bucket, 20);
+    assert_eq!(alone(&desk, &bucket), 50);
+    desk.now = desk.now + 3 * SECOND;
+    assert_eq!(desk.tick().last().unwrap().totals.plain, 51);
+    assert_eq!(alone(&desk, &bucket), 0);
 }

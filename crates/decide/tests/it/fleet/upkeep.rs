@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tollkeeper_core::{Boot, Millis, Record, Take, Taken};
 use tollkeeper_decide::{
-    Asking, CellName, Fleet, History, LeaseAsk, LeaseTable, Link, Mode, News, Origin, Patience,
-    Scope, SharedAsk,
+    Asking, CellName, Fleet, History, LeaseAsk, LeaseTable, Link, Missed, Mode, News, Origin,
+    Patience, Scope, SharedAsk,
 };
 
 use super::rules::{SECOND, START, ask, fixed};
@@ -39,11 +39,15 @@ pub(super) struct Memory {
     numbering: AtomicU64,
     /// The count of members fails once as no origin may.
     broken: AtomicBool,
+    /// Nobody counts them.
+    uncounted: AtomicBool,
     /// Calls for this identifier end after the window.
     late: Mutex<Option<&'static str>>,
     /// Which process it is, and when that one began to learn and what time it is there, while it does.
     life: AtomicU64,
     learning: Mutex<Option<(Millis, Millis)>>,
+    /// Probes end so, after so many milliseconds.
+    unheard: Mutex<Option<(Missed, u64)>>,
 }
 
 struct Shelf(Arc<Memory>);
@@ -127,6 +131,12 @@ impl Origin for Shelf {
     }
 
     fn probe(&self, _: usize) -> Asking<History> {
+        if let Some((missed, ms)) = *self.0.unheard.lock().unwrap() {
+            return Box::pin(async move {
+                wait(ms).await;
+                Err(missed)
+            });
+        }
         let learning = *self.0.learning.lock().unwrap();
         let history =
             learning.map_or(History::Whole, |(began, now)| History::Learning { began, now });
@@ -135,6 +145,9 @@ impl Origin for Shelf {
 
     fn members(&self) -> Asking<u64> {
         assert!(!self.0.broken.swap(false, Ordering::Relaxed), "meant to fail");
+        if self.0.uncounted.load(Ordering::Relaxed) {
+            return Box::pin(async { Err(Missed::Away) });
+        }
         self.0.members.fetch_add(1, Ordering::Relaxed);
         let nodes = 1 + self.0.others.load(Ordering::Relaxed);
         Box::pin(async move { Ok(nodes) })
@@ -275,6 +288,72 @@ async fn a_server_that_lost_its_history_makes_nobody_think_it_is_alone() {
     memory.others.store(6, Ordering::Relaxed);
     memory.pass(600).await;
     assert_eq!(fleet.table().nodes(), 7, "who joins counts at once");
+    keeping.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_makes_nobody_think_it_is_alone_when_it_is_over() {
+    for away_ms in [3_000, 6_000, 60_000] {
+        let (memory, fleet) = fleet();
+        memory.others.store(4, Ordering::Relaxed);
+        let keeping = tokio::spawn(Arc::clone(&fleet).keep());
+        memory.pass(600).await;
+        memory.uncounted.store(true, Ordering::Relaxed);
+        memory.pass(away_ms).await;
+        assert_eq!(fleet.table().nodes(), 5);
+        // Whoever was silent for so long has been forgotten, and this node is the first to say that it lives.
+        memory.others.store(0, Ordering::Relaxed);
+        memory.uncounted.store(false, Ordering::Relaxed);
+        memory.pass(2_400).await;
+        assert_eq!(fleet.table().nodes(), 5, "after {away_ms} ms");
+        memory.others.store(2, Ordering::Relaxed);
+        memory.pass(6_000).await;
+        assert_eq!(fleet.table().nodes(), 3, "two of them are gone");
+        keeping.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_knows_of_others_when_it_starts_gives_them_time_to_be_counted() {
+    let (memory, fleet) = fleet();
+    fleet.table().set_nodes(5);
+    memory.uncounted.store(true, Ordering::Relaxed);
+    let keeping = tokio::spawn(Arc::clone(&fleet).keep());
+    memory.pass(60_000).await;
+    memory.uncounted.store(false, Ordering::Relaxed);
+    memory.pass(2_400).await;
+    assert_eq!(fleet.table().nodes(), 5);
+    memory.pass(4_000).await;
+    assert_eq!(fleet.table().nodes(), 1, "nobody came");
+    keeping.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_fails_opens_no_breaker_unless_it_was_waited_for_or_the_next_ones_fail_too() {
+    let (memory, fleet) = fleet();
+    let keeping = tokio::spawn(Arc::clone(&fleet).keep());
+    let link = || fleet.links()[0].link;
+    let unheard = |how| *memory.unheard.lock().unwrap() = how;
+    memory.pass(500).await;
+    // It was vetted anew, had no room for one more call, or lost its connection: whatever the reason, it is there.
+    for how in [Missed::Away, Missed::Silent] {
+        unheard(Some((how, 0)));
+        memory.pass(150).await;
+        assert_eq!(link(), Link::Up, "one or two probes failed");
+        unheard(None);
+        memory.pass(300).await;
+        unheard(Some((how, 0)));
+        memory.pass(150).await;
+        assert_eq!(link(), Link::Up, "others were answered between them");
+        memory.pass(250).await;
+        assert_eq!(link(), Link::Away, "none was answered for a quarter of a second");
+        unheard(None);
+        memory.pass(200).await;
+        assert_eq!(link(), Link::Up);
+    }
+    unheard(Some((Missed::Silent, 300)));
+    memory.pass(450).await;
+    assert_eq!(link(), Link::Away, "it hangs");
     keeping.abort();
 }
 

@@ -148,13 +148,12 @@ mod tests {
             let now = Millis(now);
             let (outcome, next) = before.spend(quota, width, cost, now);
             let mut window = before;
-            match window.admit(quota, width, cost, now) {
-                Some(admitted) => prop_assert_eq!((admitted, window), (outcome, next)),
-                None => {
-                    prop_assert_eq!(window, before);
-                    let goes_on = now < before.start + width.millis();
-                    prop_assert!(!(goes_on && outcome.admitted() && cost != Cost::PEEK));
-                }
+            if let Some(admitted) = window.admit(quota, width, cost, now) {
+                prop_assert_eq!((admitted, window), (outcome, next));
+            } else {
+                prop_assert_eq!(window, before);
+                let goes_on = now < before.start + width.millis();
+                prop_assert!(!(goes_on && outcome.admitted() && cost != Cost::PEEK));
             }
         }
     }

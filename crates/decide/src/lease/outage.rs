@@ -14,7 +14,7 @@ impl<W> LeaseCell<W> {
     /// Decides alone. What it admits is counted, and told when the origin is back.
     ///
     /// An origin that is learning is back in a second or two, and what it does not know yet may be all that there was: a
-    /// share of it would be guessed. Then `share` refuses. So it does where `nodes` is 0, for nobody has counted them.
+    /// share of it would be guessed. Then `share` refuses.
     pub(super) fn without_origin(
         &mut self,
         ask: &LeaseAsk,
@@ -34,7 +34,7 @@ impl<W> LeaseCell<W> {
                 outcome.admission = Admission::NotUntil(at + 1000);
                 unavailable = true;
             }
-            OnOutage::Share if link == Link::Learning || nodes == 0 => {
+            OnOutage::Share if link == Link::Learning => {
                 outcome.admission = Admission::NotUntil(at + 1000);
             }
             OnOutage::Share => outcome = self.share_of(ask, nodes, at),

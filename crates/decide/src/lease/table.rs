@@ -183,7 +183,7 @@ impl<W> LeaseTable<W> {
             let near = self.near_fast(cell, ask, link, now);
             return near;
         }
-        match cell.look(ask, link, self.counted(), now) {
+        match cell.look(ask, link, self.nodes(), now) {
             First::Dealt(dealt) => {
                 self.counters.near.fetch_add(1, Ordering::Relaxed);
                 self.mark(cell);
@@ -217,7 +217,7 @@ impl<W> LeaseTable<W> {
     fn near_fast(&self, cell: &mut LeaseCell<W>, ask: &LeaseAsk, link: Link, now: Millis) -> Near {
         self.counters.near.fetch_add(1, Ordering::Relaxed);
         if link != Link::Up {
-            return Near::Dealt(cell.without_origin(ask, link, self.counted(), now), None);
+            return Near::Dealt(cell.without_origin(ask, link, self.nodes(), now), None);
         }
         let last_words = cell.turn_fast(ask, now).then(|| self.tell(cell));
         let dealt = cell.decide_fast(ask, self.nodes(), now);

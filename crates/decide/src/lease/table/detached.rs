@@ -50,7 +50,7 @@ impl<W> LeaseTable<W> {
             // A share that nobody remembers is a new one for every ask.
             let dealt = match ask.on_outage {
                 OnOutage::Share if ask.cost != Cost::PEEK => cell.unheard(ask, now),
-                _ => cell.without_origin(ask, link, self.counted(), now),
+                _ => cell.without_origin(ask, link, self.nodes(), now),
             };
             return Near::Dealt(dealt, None);
         }

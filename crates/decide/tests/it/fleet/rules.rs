@@ -618,17 +618,13 @@ fn begin_to_learn(desk: &mut Desk) {
 }
 
 #[test]
-fn who_has_not_counted_the_nodes_takes_no_share() {
-    let desk = Desk { table: LeaseTable::new(64, Boot(7)), ..Desk::new() };
+fn a_share_goes_by_the_nodes_that_were_counted_and_who_counted_none_is_one() {
+    let desk = || Desk { table: LeaseTable::new(64, Boot(7)), ..Desk::new() };
     let ask = ask(1, fixed(3, HOUR));
-    let NearLease::Dealt(dealt, None) = desk.near(&ask, Link::Away) else { panic!("it waits") };
-    assert!(dealt.degraded && !dealt.outcome.admitted() && !dealt.unavailable);
-    let allowed = LeaseAsk { on_outage: OnOutage::Allow, ..ask };
-    assert!(
-        matches!(desk.near(&allowed, Link::Away), NearLease::Dealt(dealt, _) if dealt.outcome.admitted())
-    );
-    desk.table.set_nodes(3);
-    assert_eq!(alone(&desk, &ask), 1);
+    assert_eq!(alone(&desk(), &ask), 3);
+    let counted = desk();
+    counted.table.set_nodes(3);
+    assert_eq!(alone(&counted, &ask), 1);
 }
 
 #[test]

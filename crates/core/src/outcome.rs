@@ -49,17 +49,21 @@ impl Outcome {
         }
     }
 
-    /// The share of the limit that is used, in 1/65535: what eviction compares.
+    /// The share of the limit that is used, in 1/65535: what eviction compares. Of a limit of nothing: all.
     #[allow(
         clippy::cast_possible_truncation,
-        reason = "used is at most the limit, so the quotient fits"
+        clippy::cast_possible_wrap,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "amounts are below 2^53, where these are exact, and the last digit of a share is nobody's concern"
     )]
+    #[inline]
     pub fn fill(&self) -> u16 {
-        // Large limits lose their low bits, so that the product stays in one word.
-        let shift = if self.limit >> 47 == 0 { 0 } else { 16 };
-        let limit = self.limit >> shift;
-        let used = limit - (self.remaining >> shift).min(limit);
-        (used * u64::from(u16::MAX)).checked_div(limit).unwrap_or(u64::from(u16::MAX)) as u16
+        let used = self.limit.saturating_sub(self.remaining);
+        if self.limit == 0 {
+            return u16::MAX;
+        }
+        (used as i64 as f64 / self.limit as i64 as f64 * f64::from(u16::MAX)) as u16
     }
 }
 

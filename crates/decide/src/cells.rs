@@ -109,27 +109,14 @@ impl Cells {
     /// Spends one cost from one cell.
     pub fn spend(&self, ask: &CellAsk, returned: Vec<Returned>, now: Millis) -> Outcome {
         let mut shard = self.hold_for(ask.key);
-        if let Some(slot) = shard.place(ask.key)
-            && let Some(outcome) = shard.admit(slot, &ask.limit, ask.cost, now)
-        {
+        let slot = shard.place(ask.key);
+        if let Some(outcome) = slot.and_then(|slot| shard.admit(slot, &ask.limit, ask.cost, now)) {
             return outcome;
         }
-        self.spend_any(&mut shard, ask, returned, now)
-    }
-
-    /// Whatever the cell and the ask are.
-    #[inline(never)]
-    fn spend_any(
-        &self,
-        shard: &mut Shard,
-        ask: &CellAsk,
-        returned: Vec<Returned>,
-        now: Millis,
-    ) -> Outcome {
         let touch = ask.touch(now);
-        match shard.spend(&touch) {
+        match slot.and_then(|slot| shard.step(slot, &touch)) {
             Some(outcome) => outcome,
-            None => self.spend_anew(shard, &touch, returned),
+            None => self.spend_anew(&mut shard, &touch, returned),
         }
     }
 

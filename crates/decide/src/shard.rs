@@ -100,6 +100,13 @@ impl Shard {
     /// Spends from a cell that is here; `None` when it is not.
     pub(crate) fn spend(&mut self, touch: &Touch<'_>) -> Option<Outcome> {
         let slot = self.cells.place(touch.key)?;
+        self.step(slot, touch)
+    }
+
+    /// Spends from the cell in this slot, whatever there is to be said. Never inlined: it would stand in the way of
+    /// [`Shard::admit`], beside which it is called.
+    #[inline(never)]
+    pub(crate) fn step(&mut self, slot: usize, touch: &Touch<'_>) -> Option<Outcome> {
         let cell = self.cells.at_mut(slot)?;
         let (outcome, spent) = cell.step(touch.limit, touch.cost, touch.now);
         if spent {

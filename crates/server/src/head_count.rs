@@ -58,7 +58,7 @@ impl HeadCount {
                     failing = true;
                     tracing::warn!(
                         "the number of nodes cannot be kept in {}: {error}; a start without Redis goes by an older one, or \
-                         refuses what is shared",
+                         by this node alone",
                         self.path.display()
                     );
                 }

@@ -2,7 +2,7 @@
 //! Pure arithmetic. It never reads a clock; `now` comes in, the new state goes out.
 
 use crate::outcome::weigh;
-use crate::{Cost, Millis, Outcome, Quota, Window};
+use crate::{Cost, Millis, Outcome, Quota, Width, Window};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FixedWindow {
@@ -18,6 +18,28 @@ impl FixedWindow {
         let outcome = rolled.outcome(quota, window, cost);
         let used = rolled.used + if outcome.admitted() { cost.get() } else { 0 };
         (outcome, Self { used, ..rolled })
+    }
+
+    /// [`FixedWindow::spend`] where it is shortest: a window of this width goes on. `None` where it does not, and nothing is
+    /// changed.
+    #[inline]
+    pub fn go_on(
+        &mut self,
+        quota: Quota,
+        width: Width,
+        cost: Cost,
+        now: Millis,
+    ) -> Option<Outcome> {
+        let end = self.start + width.millis();
+        if now >= end {
+            return None;
+        }
+        let free = quota.get().saturating_sub(self.used);
+        let outcome = weigh(cost.get(), quota.get(), free, end, || end);
+        if outcome.admitted() {
+            self.used += cost.get();
+        }
+        Some(outcome)
     }
 
     pub fn probe(&self, quota: Quota, window: Window, cost: Cost, now: Millis) -> Outcome {
@@ -39,5 +61,36 @@ impl FixedWindow {
         let (_, end) = window.bounds(self.start);
         let free = quota.get().saturating_sub(self.used);
         weigh(cost.get(), quota.get(), free, end, || end)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+        #[test]
+        fn the_short_step_is_the_long_one_wherever_a_window_goes_on_and_nothing_elsewhere(
+            (start, used) in (0..50_u64, 0..70_u64),
+            (quota, cost, now) in (0..60_u64, 0..12_u64, 0..5_000_u64),
+        ) {
+            let width = Width::from_millis(100).unwrap();
+            let (quota, cost) = (Quota::new(quota).unwrap(), Cost::new(cost).unwrap());
+            let before = FixedWindow { start: Millis(start * 100), used };
+            let now = Millis(now);
+            let (outcome, next) = before.spend(quota, Window::Aligned(width), cost, now);
+            let mut window = before;
+            if let Some(stepped) = window.go_on(quota, width, cost, now) {
+                prop_assert_eq!((stepped, window), (outcome, next));
+            } else {
+                prop_assert_eq!(window, before);
+                prop_assert!(now >= before.start + width.millis());
+            }
+        }
     }
 }

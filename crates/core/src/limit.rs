@@ -128,7 +128,8 @@ impl Limit {
         }
     }
 
-    pub(crate) fn refill(quota: Quota, width: Width, capacity: Quota) -> Refill {
+    /// How a bucket of this algorithm fills.
+    pub fn refill(quota: Quota, width: Width, capacity: Quota) -> Refill {
         // A quota of zero blocks whatever the burst says.
         let capacity = if quota.get() == 0 { quota } else { capacity };
         Refill { capacity: capacity.get(), tokens: quota.get(), per_ms: width.millis() }

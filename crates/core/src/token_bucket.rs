@@ -3,7 +3,7 @@
 //! Pure arithmetic. It never reads a clock; `now` comes in, the new state goes out.
 
 use crate::outcome::weigh;
-use crate::{Cost, Millis, Outcome};
+use crate::{Admission, Cost, Millis, Outcome};
 
 /// `tokens` flow back every `per_ms`, up to `capacity`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,31 @@ impl TokenBucket {
         }
         let spent = Self { missing: refilled.missing + cost.get(), ..refilled };
         (Outcome { reset: spent.whole_at(refill), ..outcome }, spent)
+    }
+
+    /// [`TokenBucket::spend`] where it is shortest: there is room for more than nothing, and no amount is absurd. `None` says
+    /// neither yes nor no, and changes nothing.
+    #[inline]
+    pub fn admit(&mut self, refill: Refill, cost: Cost, now: Millis) -> Option<Outcome> {
+        let Refill { capacity, tokens, per_ms } = refill;
+        if cost == Cost::PEEK {
+            return None;
+        }
+        let deficit = self.missing.checked_mul(per_ms)?.checked_add(self.fraction)?;
+        let elapsed = now.since(self.at);
+        let (left, missing, fraction) = if elapsed == 0 {
+            (deficit, self.missing, self.fraction)
+        } else {
+            let left = deficit.saturating_sub(elapsed.saturating_mul(tokens));
+            (left, left / per_ms, left % per_ms)
+        };
+        let gone = missing + u64::from(fraction > 0);
+        let remaining = capacity.checked_sub(gone)?.checked_sub(cost.get())?;
+        let owed = left.checked_add(cost.get().checked_mul(per_ms)?)?;
+        let at = self.at.max(now);
+        *self = Self { missing: missing + cost.get(), fraction, at };
+        let reset = (at + owed.div_ceil(tokens.max(1))).min(Millis::LAST);
+        Some(Outcome { admission: Admission::Admitted, limit: capacity, remaining, reset })
     }
 
     pub fn probe(&self, refill: Refill, cost: Cost, now: Millis) -> Outcome {
@@ -95,5 +120,43 @@ fn divide(units: u128, by: u64) -> (u128, u64) {
     match u64::try_from(units) {
         Ok(units) => (u128::from(units / by), units % by),
         Err(_) => (units / u128::from(by), (units % u128::from(by)) as u64),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::AMOUNT_MAX;
+
+    /// Mostly small, now and then as large as there are.
+    fn amount() -> impl Strategy<Value = u64> {
+        prop_oneof![4 => 0..50_u64, 1 => 0..=AMOUNT_MAX]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+        #[test]
+        fn the_short_step_is_the_long_one_or_none_and_is_taken_wherever_there_is_room(
+            (missing, fraction, at) in (amount(), 0..7_u64, 0..2_000_u64),
+            (capacity, tokens, per_ms) in (amount(), amount(), 7..5_000_u64),
+            (cost, now) in (0..12_u64, prop_oneof![4 => 0..4_000_u64, 1 => 0..=AMOUNT_MAX]),
+        ) {
+            let refill = Refill { capacity, tokens, per_ms };
+            let (cost, now) = (Cost::new(cost).unwrap(), Millis(now));
+            let before = TokenBucket { missing, fraction, at: Millis(at) };
+            let (outcome, next) = before.spend(refill, cost, now);
+            let mut bucket = before;
+            if let Some(admitted) = bucket.admit(refill, cost, now) {
+                prop_assert_eq!((admitted, bucket), (outcome, next));
+            } else {
+                prop_assert_eq!(bucket, before);
+                let absurd = missing > u64::from(u32::MAX);
+                prop_assert!(absurd || !outcome.admitted() || cost == Cost::PEEK);
+            }
+        }
     }
 }

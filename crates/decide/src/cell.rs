@@ -9,6 +9,10 @@ use crate::keyed::Keyed;
 use crate::lease::Scope;
 use crate::ports::ParkedCell;
 
+mod short;
+
+pub(crate) use short::{Count, Pour, ShortStep, Slide};
+
 /// 128 bits under a secret key: an attacker who chooses identifiers can neither aim at
 /// a shard nor make two cells meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -156,25 +160,6 @@ impl Cell {
         (outcome, spent)
     }
 
-    /// The step that is taken most, in few instructions: a window slides, goes on and has room. So the processor sees as far as the
-    /// next request, and fetches its cell while it waits for this one. `None` is for [`Cell::step`] to take.
-    #[inline]
-    pub(crate) fn admit(&mut self, limit: &Limit, cost: Cost, now: Millis) -> Option<Outcome> {
-        let (State::Sliding(window), Algorithm::SlidingWindow(width)) =
-            (&mut self.state, limit.algorithm)
-        else {
-            return None;
-        };
-        let first = window.used == 0;
-        let outcome = window.admit(limit.quota, width, cost, now)?;
-        if first {
-            // Whatever else is spent in this window, it is idle no later.
-            self.idle_at_s = seconds(window.idle_at(width));
-        }
-        self.fill = outcome.fill();
-        Some(outcome)
-    }
-
     /// Takes the state that an admitted cost leads to.
     #[inline]
     pub(crate) fn spent(&mut self, next: State, limit: &Limit, outcome: &Outcome) {
@@ -256,9 +241,14 @@ mod tests {
                     there.state = next;
                 }
                 assert_eq!((here.idle_at_s, here.fill), (there.idle_at_s, there.fill), "{limit:?}");
-                let admitted = short.admit(&limit, cost, now);
-                let outcome = admitted.unwrap_or_else(|| short.step(&limit, cost, now).0);
-                assert_eq!((stepped, &here.state), (outcome, &short.state));
+                let shortly = match limit.algorithm {
+                    Algorithm::SlidingWindow(_) => Slide::take(&mut short, &limit, cost, now),
+                    Algorithm::TokenBucket { .. } => Pour::take(&mut short, &limit, cost, now),
+                    _ => Count::take(&mut short, &limit, cost, now),
+                };
+                let shortly = shortly.unwrap_or_else(|| short.step(&limit, cost, now));
+                assert_eq!((stepped, spent), shortly);
+                assert_eq!(here.state, short.state);
                 assert_eq!((here.idle_at_s, here.fill), (short.idle_at_s, short.fill), "{limit:?}");
             }
         }

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
-use tollkeeper_core::{Cost, Limit, Millis, Outcome, State};
+use tollkeeper_core::{Algorithm, Cost, Limit, Millis, Outcome, State};
 
+use crate::cell::{Count, Pour, ShortStep, Slide};
 use crate::on_shelf::OnShelf;
 use crate::ports::{ParkedCell, Which};
 use crate::shard::{Shard, Touch};
@@ -108,9 +109,26 @@ impl Cells {
 
     /// Spends one cost from one cell.
     pub fn spend(&self, ask: &CellAsk, returned: Vec<Returned>, now: Millis) -> Outcome {
+        match ask.limit.algorithm {
+            Algorithm::SlidingWindow(_) => self.spend_by::<Slide>(ask, returned, now),
+            Algorithm::TokenBucket { .. } => self.spend_by::<Pour>(ask, returned, now),
+            _ => self.spend_by::<Count>(ask, returned, now),
+        }
+    }
+
+    /// Never inlined: each algorithm's way has all registers to itself.
+    #[inline(never)]
+    fn spend_by<S: ShortStep>(
+        &self,
+        ask: &CellAsk,
+        returned: Vec<Returned>,
+        now: Millis,
+    ) -> Outcome {
         let mut shard = self.hold_for(ask.key);
         let slot = shard.place(ask.key);
-        if let Some(outcome) = slot.and_then(|slot| shard.admit(slot, &ask.limit, ask.cost, now)) {
+        let shortly =
+            slot.and_then(|slot| shard.step_shortly::<S>(slot, &ask.limit, ask.cost, now));
+        if let Some(outcome) = shortly {
             return outcome;
         }
         let touch = ask.touch(now);

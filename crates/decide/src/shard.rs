@@ -3,7 +3,7 @@
 
 use tollkeeper_core::{Cost, Limit, Millis, Outcome, State};
 
-use crate::cell::Cell;
+use crate::cell::{Cell, ShortStep};
 use crate::parking::Parking;
 use crate::ports::{ParkedCell, Which};
 use crate::resets::Resets;
@@ -83,17 +83,19 @@ impl Shard {
         self.cells.place(key)
     }
 
-    /// Spends from the cell in this slot where that takes few instructions, which it mostly does: see [`Cell::admit`].
+    /// Spends from the cell in this slot where that takes few instructions, which it mostly does: see [`ShortStep`].
     #[inline]
-    pub(crate) fn admit(
+    pub(crate) fn step_shortly<S: ShortStep>(
         &mut self,
         slot: usize,
         limit: &Limit,
         cost: Cost,
         now: Millis,
     ) -> Option<Outcome> {
-        let outcome = self.cells.at_mut(slot)?.admit(limit, cost, now)?;
-        self.cells.mark(slot);
+        let (outcome, spent) = S::take(self.cells.at_mut(slot)?, limit, cost, now)?;
+        if spent {
+            self.cells.mark(slot);
+        }
         Some(outcome)
     }
 
@@ -104,7 +106,7 @@ impl Shard {
     }
 
     /// Spends from the cell in this slot, whatever there is to be said. Never inlined: it would stand in the way of
-    /// [`Shard::admit`], beside which it is called.
+    /// [`Shard::step_shortly`], beside which it is called.
     #[inline(never)]
     pub(crate) fn step(&mut self, slot: usize, touch: &Touch<'_>) -> Option<Outcome> {
         let cell = self.cells.at_mut(slot)?;

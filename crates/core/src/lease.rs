@@ -3,16 +3,20 @@
 //! It never reads a clock; `now` comes in.
 
 #[cfg(test)]
+mod buckets;
+#[cfg(test)]
 mod clocks;
 #[cfg(test)]
 mod crowd;
 mod grant;
 mod log_book;
 #[cfg(test)]
+mod logs;
+#[cfg(test)]
 mod properties;
 mod record;
 
-use crate::{Algorithm, Limit, Millis, State};
+use crate::{AMOUNT_MAX, Algorithm, Limit, Millis, State};
 
 pub use grant::{ALPHA, dated_at};
 pub use log_book::{first_moment as first_log_moment, log_copy};
@@ -130,6 +134,15 @@ impl Totals {
     /// All that counts against the limit.
     pub fn counted(&self) -> u64 {
         self.plain.saturating_add(self.granted.saturating_sub(self.returned))
+    }
+
+    /// Of a bucket what was written off as spent may be given back all the same, by a call that comes later. Then it was never
+    /// granted, or as much of the next loan would be nobody's.
+    #[must_use]
+    pub(crate) fn balanced(self, limit: &Limit) -> Self {
+        let Algorithm::TokenBucket { .. } = limit.algorithm else { return self };
+        let gone = self.used.saturating_add(self.returned).min(AMOUNT_MAX);
+        Self { granted: self.granted.max(gone), ..self }
     }
 
     #[must_use]

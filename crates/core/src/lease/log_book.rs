@@ -42,6 +42,11 @@ impl LogBook {
         self.0.values().sum()
     }
 
+    /// What stands under moments after the first, up to the second.
+    pub(super) fn within(&self, after: u64, upto: u64) -> u64 {
+        self.0.range(after + 1..=upto).map(|(_, units)| units).sum()
+    }
+
     pub(super) fn enter(&mut self, moment: u64, units: u64) {
         if units > 0 {
             *self.0.entry(moment).or_default() += units;

@@ -76,6 +76,7 @@ impl Record {
         }
         let made = kept.is_none();
         let record = kept.get_or_insert_default();
+        let rate_before = record.tokens;
         record.roll(call, at);
         let merged = record.merge(call, learning, made, at);
         let entry = record.boots.entry(call.boot).or_insert(merged);
@@ -94,9 +95,10 @@ impl Record {
         let entry = record.boots.get(&call.boot).copied().unwrap_or_default();
         let got = if call.seq == entry.seq { entry.got } else { Got::default() };
         let short = new && call.need > 0 && !grant.took && grant.later < call.need && !learning;
-        let recall = short && record.recalls(limit, entry.totals.held(), now);
+        let elsewhere = record.lent(limit, at).saturating_sub(entry.totals.held());
+        let recall = short && elsewhere > 0 && record.recalls(limit, now);
         record.fold(call);
-        record.expires = now.0 + record.lifetime(limit, now);
+        record.expires = now.0 + record.lifetime(limit, rate_before, now);
         let taken = Taken {
             now,
             stand: if learning { Stand::Learning } else { Stand::Heard },
@@ -108,7 +110,7 @@ impl Record {
             debt: got.debt,
             more: got.more,
             state: record.state(limit, now),
-            outstanding: record.outstanding,
+            outstanding: record.lent(limit, at),
             made,
             recall,
         };
@@ -198,7 +200,7 @@ impl Record {
             self.count(call, before, after, at);
             self.settle(call, &mut entry, after, at);
             self.cap_missing(&call.limit, missing, learning, now);
-            entry.totals = after;
+            entry.totals = after.balanced(&call.limit);
         } else if self.is_previous(call) {
             let (before, after) = (known.before, known.before.merged(call.totals));
             self.previous = (self.previous + after.counted()).saturating_sub(before.counted());
@@ -352,13 +354,25 @@ impl Record {
         }
     }
 
-    /// Do others hold what is missing here, beside what the caller does, and is it time to say so?
-    fn recalls(&mut self, limit: &Limit, own: u64, now: Millis) -> bool {
+    /// What may still be spent of what is lent. Of a log that stands under later moments than what is spent now: a process that
+    /// was killed never says what became of the rest.
+    fn lent(&self, limit: &Limit, at: Micros) -> u64 {
+        match limit.algorithm {
+            Algorithm::SlidingLog(width) => {
+                let by_now = self.log.moment(limit.quota, width, at);
+                // Later than a width from now is only what was entered by a clock that jumped.
+                self.outstanding.min(self.log.within(by_now, by_now + width.millis() * 1000))
+            }
+            _ => self.outstanding,
+        }
+    }
+
+    /// Is it time to say that others hold what is missing here?
+    fn recalls(&mut self, limit: &Limit, now: Millis) -> bool {
         // Of the record's window: a clock that went back is still in it.
         let (_, end) = limit.window_at(now.max(Millis(self.win)));
-        let due = self.outstanding > own
-            && now.0.abs_diff(self.recalled_at) >= RECALL_MS
-            && end.since(now) > RECALL_MS;
+        let due =
+            now.0.abs_diff(self.recalled_at) >= RECALL_MS && end.since(now) > RECALL_MS;
         if due {
             self.recalled_at = now.0;
         }
@@ -400,8 +414,9 @@ impl Record {
         }
     }
 
-    /// To the end of the next window; a bucket until it is full and every lease has lapsed.
-    fn lifetime(&self, limit: &Limit, now: Millis) -> u64 {
+    /// To the end of the next window; a bucket until it is full and every lease has lapsed, also for those who ask for it under
+    /// other terms: what is missing of a large one flows back no sooner because somebody asked for a small one.
+    fn lifetime(&self, limit: &Limit, rate_before: u64, now: Millis) -> u64 {
         match limit.algorithm {
             Algorithm::FixedWindow(window) => {
                 let (start, end) = window.bounds(Millis(self.win));
@@ -412,10 +427,18 @@ impl Record {
             }
             Algorithm::SlidingLog(width) => 2 * width.millis(),
             Algorithm::TokenBucket { width, capacity } => {
-                let tokens = u128::from(limit.quota.get().max(1));
-                let full =
-                    (u128::from(width.millis()) * u128::from(capacity.get())).div_ceil(tokens);
-                u64::try_from(full).unwrap_or(u64::MAX).min(crate::WIDTH_MS_MAX) * 2 + SILENT_MS
+                let quota = limit.quota.get();
+                let slowest = match (rate_before, quota) {
+                    (0, rate) | (rate, 0) => rate,
+                    (before, now) => before.min(now),
+                };
+                let flows = |units: u64, rate: u64| {
+                    let ms = u128::from(width.millis()) * u128::from(units);
+                    let ms = ms.div_ceil(u128::from(rate.max(1)));
+                    u64::try_from(ms).unwrap_or(u64::MAX).min(crate::WIDTH_MS_MAX)
+                };
+                let full = flows(capacity.get(), quota).max(flows(self.bucket.missing, slowest));
+                full * 2 + SILENT_MS
             }
         }
     }

@@ -71,6 +71,7 @@ impl<W> LeaseCell<W> {
         if !same {
             if flight.take.win == self.win && taken.stand != Stand::WrongWindow {
                 self.acked.plain = self.acked.plain.max(flight.take.totals.plain + spent);
+                self.acked.returned = self.acked.returned.max(flight.take.totals.returned);
             }
             if goes_back {
                 self.keep_for_later(sight);

@@ -313,9 +313,15 @@ impl<W> LeaseCell<W> {
         self.pace.turn_to(win, width);
         let slides = matches!(self.limit.algorithm, Algorithm::SlidingWindow(_));
         let next = slides && win == self.win + width && self.totals != Totals::default();
+        if next {
+            // An answer may turn the window before the lease has lapsed here.
+            self.totals.used += self.aside;
+            self.totals.returned += self.totals.held();
+        }
         self.before = next.then(|| Box::new((self.win, self.totals)));
         // What was not told of the window that is over must be told still.
-        self.owes_before = next && (self.owes || self.untold() > 0);
+        let gives_back = self.totals.returned > self.acked.returned;
+        self.owes_before = next && (self.owes || self.untold() > 0 || gives_back);
         self.win = win;
         (self.totals, self.acked) = (Totals::default(), Totals::default());
         self.dated.clear();

@@ -9,6 +9,7 @@
 mod ahead;
 mod called_in;
 mod crowded;
+mod edges;
 mod figures;
 mod logs;
 mod mixed;

@@ -29,7 +29,7 @@
 
 local ALPHA, LEARN_MS, QUIET_MS, EPOCH_MS = 2, 1000, 500, 604800000
 local AHEAD_MS, OLD_MOMENTS = 60000, 100000000000000
-local SILENT_MS, RECALL_MS, LOG_STEPS, WIDTH_MAX = 10060, 50, 1000, 316224000000
+local SILENT_MS, RECALL_MS, LOG_STEPS, WIDTH_MAX, AMOUNT_MAX = 10060, 50, 1000, 316224000000, 9007199254740991
 -- From so many moments on a log has an index, so that a call reads some of them and not all. Below it they lie together in one
 -- piece of memory, and are read as fast. One that spans more slices than this was written by clocks that jumped: it is made anew.
 local INDEX_MIN, SPAN_MAX = 64, 256
@@ -410,6 +410,8 @@ if call_win == win then
   end
   local held = max(0, granted - (used + returned)) - max(0, my_granted - (my_used + my_returned))
   outstanding = max(0, outstanding + held)
+  -- What was written off and is given back all the same counts as granted, or as much of the next loan would be nobody's.
+  if kind == 'tb' then granted = max(granted, min(used + returned, AMOUNT_MAX)) end
   my_plain, my_granted, my_used, my_returned = plain, granted, used, returned
 elseif kind == 'sw' and call_win + width == win then
   local plain, granted, returned = max(old_plain, told_plain), max(old_granted, told_granted), max(old_returned, told_returned)
@@ -422,6 +424,27 @@ local new = seq > my_seq
 if new then my_seq, my_took, my_lent, my_later, my_debt = seq, 0, 0, 0, 0 end
 if learning and asserted and learn_until < now + QUIET_MS then
   call('SET', KEYS[2], RUN .. string.format('|%.0f', now + QUIET_MS), 'PX', EPOCH_MS)
+end
+
+-- What may still be spent of what is lent. Of a log that stands under later moments than what is spent now: a process that was
+-- killed never says what became of the rest.
+local function lent_still()
+  if kind ~= 'sl' or outstanding == 0 then return outstanding end
+  local units, by_now = 0, log_moment(now_us)
+  -- Later than a width from now is only what was entered by a clock that jumped.
+  local latest = by_now + width * 1000
+  if indexed then
+    for slice = max(first_slice, slice_of(by_now)), min(last_slice, slice_of(latest)) do
+      for _, moment in ipairs(slice_at(slice)) do
+        if moment > by_now and moment <= latest then units = units + log_at(moment) end
+      end
+    end
+  else
+    for moment, entered in pairs(log) do
+      if moment > by_now and moment <= latest then units = units + entered end
+    end
+  end
+  return min(outstanding, units)
 end
 
 -- What may be granted.
@@ -485,8 +508,8 @@ if new and (need > 0 or ask > 0) and not learning then
     my_granted = my_granted + lent
   end
   -- Others hold what is missing here.
-  local elsewhere = outstanding - max(0, my_granted - (my_used + my_returned))
-  if need > taken and later < need and elsewhere > 0 and math.abs(now - recalled) >= RECALL_MS
+  if need > taken and later < need and lent_still() > max(0, my_granted - (my_used + my_returned))
+      and math.abs(now - recalled) >= RECALL_MS
       and (kind == 'tb' or kind == 'sl' or win + width - now > RECALL_MS) then
     recall = 1
     write('r', now)
@@ -528,6 +551,8 @@ if not made and (boots or call('HLEN', record)) >= most then
   end
 end
 
+local still = lent_still()
+
 -- Write what changed.
 local x, y, z = counted, previous, 0
 local life
@@ -538,7 +563,10 @@ if kind == 'tb' then
   if made or quota ~= tonumber(t) then write('t', quota) end
   silent = min(silent, now + SILENT_MS)
   if outstanding > 0 and silent ~= tonumber(s or 0) then write('s', silent) end
-  life = min(math.ceil(capacity / max(1, quota) * width), WIDTH_MAX) * 2 + SILENT_MS
+  -- What is missing of a large bucket flows back no sooner because somebody asked for a small one.
+  local before = tonumber(t or 0)
+  local slowest = before > 0 and (quota > 0 and min(before, quota) or before) or max(1, quota)
+  life = min(max(math.ceil(capacity / max(1, quota) * width), math.ceil(missing / slowest * width)), WIDTH_MAX) * 2 + SILENT_MS
 elseif kind == 'sl' then
   local first
   if indexed then
@@ -609,4 +637,4 @@ end
 local same = seq == my_seq
 return { print, now, learning and 2 or 0, win, my_plain, my_granted, my_used, my_returned,
          same and my_took or 0, same and my_lent or 0, same and my_later or 0, same and my_debt or 0,
-         x, y, z, outstanding, made and 1 or 0, recall }
+         x, y, z, still, made and 1 or 0, recall }

@@ -104,7 +104,12 @@ impl<'a> World<'a> {
         let mut limits = vec![limit(&mut dice, kind, quota, width)];
         if dice.percent(30) {
             let other = if dice.percent(50) { dice.of(&quotas) } else { dice.up_to(quota) };
-            limits.push(Limit { quota: Quota::new(other).unwrap(), ..limits[0] });
+            // Of a bucket with a burst of its own.
+            limits.push(if kind == Kind::Bucket && dice.percent(50) {
+                limit(&mut dice, kind, other, width)
+            } else {
+                Limit { quota: Quota::new(other).unwrap(), ..limits[0] }
+            });
         }
         // A folded boot is counted again when it calls: that would leave 2^53.
         let crowded = !big && dice.percent(10);

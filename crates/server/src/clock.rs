@@ -11,12 +11,24 @@ use tollkeeper_core::Millis;
 
 /// How far one call of [`Clock::follow`] moves towards the system clock. Called once per second that is 1 %:
 /// slow enough that no window changes its length by more, fast enough for ordinary drift.
-const SLEW_MS: i64 = 10;
+const SLEW_NS: i64 = 10 * MS;
+
+/// Closer than this the two clocks agree. They are read one after the other, and go at the same pace until somebody sets one: what
+/// they seem to differ by is how this thread was held up in between, and following it would move windows to and fro.
+const SAME_NS: i64 = 2 * MS;
+
+/// Readings further apart than this are none.
+const HELD_UP_NS: u64 = 100_000;
+
+/// At the start one is needed: so often it is tried, and then the last one is taken as it is.
+const READINGS: u32 = 10;
+
+const MS: i64 = 1_000_000;
 
 #[derive(Clone, Debug)]
 pub struct Clock {
-    /// Wall time minus time since boot, in milliseconds.
-    offset_ms: Arc<AtomicI64>,
+    /// Wall time minus time since boot, in nanoseconds: two times cut to milliseconds differ by one more or less each time.
+    offset_ns: Arc<AtomicI64>,
 }
 
 /// A moment since boot, in nanoseconds: for measuring how long something took.
@@ -27,13 +39,14 @@ pub struct Stamp(u64);
 
 impl Clock {
     pub fn start() -> Self {
-        Self { offset_ms: Arc::new(AtomicI64::new(wall_ms() - Stamp::now().millis())) }
+        let difference = (0..READINGS).find_map(|_| difference());
+        let offset_ns = difference.unwrap_or_else(|| wall_ns() - Stamp::now().nanos());
+        Self { offset_ns: Arc::new(AtomicI64::new(offset_ns)) }
     }
 
     /// Unix time of a stamp.
     pub fn at(&self, stamp: Stamp) -> Millis {
-        let ms = stamp.millis() + self.offset_ms.load(Ordering::Relaxed);
-        Millis(u64::try_from(ms).unwrap_or(0))
+        millis(stamp.nanos() + self.offset_ns.load(Ordering::Relaxed))
     }
 
     pub fn now(&self) -> Millis {
@@ -42,24 +55,27 @@ impl Clock {
 
     /// Time that goes on evenly from here, whatever becomes of the system clock.
     pub fn steady(&self) -> impl Fn() -> Millis + Send + Sync + 'static {
-        let offset_ms = self.offset_ms.load(Ordering::Relaxed);
-        move || Millis(u64::try_from(Stamp::now().millis() + offset_ms).unwrap_or(0))
+        let offset_ns = self.offset_ns.load(Ordering::Relaxed);
+        move || millis(Stamp::now().nanos() + offset_ns)
     }
 
     /// What the system's clock says, right or wrong. For telling that it is wrong; nothing is decided by it.
     pub fn wall() -> Millis {
-        Millis(u64::try_from(wall_ms()).unwrap_or(0))
+        millis(wall_ns())
     }
 
     /// What this clock would have said when the machine started, by its present difference to the machine's own.
     pub fn machine_start(&self) -> Millis {
-        Millis(u64::try_from(self.offset_ms.load(Ordering::Relaxed)).unwrap_or(0))
+        millis(self.offset_ns.load(Ordering::Relaxed))
     }
 
     /// Moves a little towards the system clock; to be called once per second.
     pub fn follow(&self) {
-        let ahead = wall_ms() - Stamp::now().millis() - self.offset_ms.load(Ordering::Relaxed);
-        self.offset_ms.fetch_add(ahead.clamp(-SLEW_MS, SLEW_MS), Ordering::Relaxed);
+        let Some(difference) = difference() else { return };
+        let ahead = difference - self.offset_ns.load(Ordering::Relaxed);
+        if ahead.abs() >= SAME_NS {
+            self.offset_ns.fetch_add(ahead.clamp(-SLEW_NS, SLEW_NS), Ordering::Relaxed);
+        }
     }
 }
 
@@ -82,15 +98,27 @@ impl Stamp {
         self.0.saturating_sub(earlier.0)
     }
 
-    fn millis(self) -> i64 {
-        i64::try_from(self.0 / 1_000_000).unwrap_or(i64::MAX)
+    fn nanos(self) -> i64 {
+        i64::try_from(self.0).unwrap_or(i64::MAX)
     }
 }
 
+/// What wall time is ahead of the machine's, or nothing where this thread was held up while it read them.
+fn difference() -> Option<i64> {
+    let before = Stamp::now();
+    let wall = wall_ns();
+    let took = Stamp::now().nanos_since(before);
+    (took <= HELD_UP_NS).then(|| wall - before.nanos())
+}
+
 #[allow(clippy::disallowed_methods, reason = "this is the clock")]
-fn wall_ms() -> i64 {
+fn wall_ns() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+fn millis(ns: i64) -> Millis {
+    Millis(u64::try_from(ns / MS).unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -100,12 +128,23 @@ mod tests {
     #[test]
     fn a_step_of_the_system_clock_is_worked_off_slowly() {
         let clock = Clock::start();
-        clock.offset_ms.fetch_add(-3_600_000, Ordering::Relaxed);
+        clock.offset_ns.fetch_add(-3_600_000 * MS, Ordering::Relaxed);
         let before = clock.now();
         clock.follow();
         assert!(clock.now().since(before) < 1_000, "an hour's difference must not become a jump");
-        clock.offset_ms.fetch_add(3_600_000 - SLEW_MS, Ordering::Relaxed);
-        clock.follow();
-        assert!((wall_ms() - i64::try_from(clock.now().0).unwrap_or(0)).abs() <= 2);
+        clock.offset_ns.fetch_add(3_600_000 * MS - SLEW_NS, Ordering::Relaxed);
+        // Some readings may be none.
+        (0..READINGS).for_each(|_| clock.follow());
+        assert!(Clock::wall().0.abs_diff(clock.now().0) <= 4);
+    }
+
+    #[test]
+    fn a_clock_that_agrees_with_the_system_clock_does_not_move() {
+        let clock = Clock::start();
+        let offset_ns = clock.offset_ns.load(Ordering::Relaxed);
+        for _ in 0..10_000 {
+            clock.follow();
+        }
+        assert_eq!(clock.offset_ns.load(Ordering::Relaxed), offset_ns);
     }
 }

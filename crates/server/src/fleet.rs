@@ -44,7 +44,9 @@ pub async fn join(
     let origin = RedisOrigin::start(url, boot, backstage);
     let cells_max = usize::try_from(settings.max_cells).unwrap_or(usize::MAX);
     let marks = Arc::new(LeaseMarks::new(journal.clone(), clock.machine_start()));
-    let table = LeaseTable::new(cells_max, boot).keeping(Arc::<LeaseMarks>::clone(&marks));
+    let table = LeaseTable::new(cells_max, boot)
+        .keeping(Arc::<LeaseMarks>::clone(&marks))
+        .with_patience(settings.redis_patience.whole_ms());
     let fleet = Fleet::new(
         table,
         Arc::new(origin.clone()),

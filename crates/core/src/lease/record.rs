@@ -371,8 +371,7 @@ impl Record {
     fn recalls(&mut self, limit: &Limit, now: Millis) -> bool {
         // Of the record's window: a clock that went back is still in it.
         let (_, end) = limit.window_at(now.max(Millis(self.win)));
-        let due =
-            now.0.abs_diff(self.recalled_at) >= RECALL_MS && end.since(now) > RECALL_MS;
+        let due = now.0.abs_diff(self.recalled_at) >= RECALL_MS && end.since(now) > RECALL_MS;
         if due {
             self.recalled_at = now.0;
         }

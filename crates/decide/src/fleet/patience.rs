@@ -26,6 +26,10 @@ impl Patience {
         2 * self.0 + Duration::from_millis(1)
     }
 
+    pub fn whole_ms(self) -> u64 {
+        u64::try_from(self.whole().as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// Would a request have waited for an answer that took so long?
     pub(super) fn is_kept(self, took_ms: u64) -> bool {
         Duration::from_millis(took_ms) <= self.0

@@ -1,5 +1,5 @@
 //! A request that is refused what is there in a moment: because other nodes hold it and are asked to give it back, or because
-//! it leaves a log just then. It waits for that, and asks once more.
+//! it leaves a log just then. It waits for that, and asks again.
 
 use tollkeeper_core::{Admission, Algorithm, Cost, Millis};
 
@@ -11,8 +11,8 @@ use super::{Dealt, LeaseAsk};
 /// comes a width after another, and a moment too early for that, waits as long at most.
 pub(super) const WAIT_MS_MAX: u64 = 3;
 
-/// Where calls take longer nobody waits: two of them and the wait are to be within the usual patience of 11 ms.
-const CALL_MS_MAX: u64 = 2;
+/// So often at most, if there is time: others may be slow to hear of it.
+const WAITS_MAX: u32 = 3;
 
 #[derive(Debug)]
 pub(super) struct Parked<W> {
@@ -32,19 +32,18 @@ impl<W> Default for Parked<W> {
 impl<W> LeaseCell<W> {
     /// How long it is worth to wait, for one that was refused.
     pub(super) fn wait_of(&self, waiter: &Waiter<W>, recall: bool, now: Millis) -> Option<u64> {
-        let seen = self.seen.as_ref()?;
+        let sight = self.seen.as_ref()?.sight;
         // One more call must fit into its patience.
-        if waiter.parked || seen.sight.heard.since(seen.sight.sent) > CALL_MS_MAX {
-            return None;
-        }
+        let call_ms = sight.heard.since(sight.sent) + 1;
+        let has_time = |ms: &u64| now + *ms + call_ms <= waiter.until;
         // Others are asked for one at a time. Who needs much of the limit waits also for what they were asked a moment ago,
         // for another.
-        let called = recall || self.is_large(waiter.ask.cost.get());
-        let asked = called && waiter.rounds > 0 && self.parked.is_none();
-        if asked && self.can_be_called_in(&waiter.ask, now) {
-            return Some(WAIT_MS_MAX);
+        let called = recall || waiter.waits > 0 || self.is_large(waiter.ask.cost.get());
+        let asked = called && waiter.rounds > 0 && waiter.waits < WAITS_MAX;
+        if asked && self.parked.is_none() && self.can_be_called_in(&waiter.ask, now) {
+            return Some(WAIT_MS_MAX).filter(has_time);
         }
-        self.forgotten_in(&waiter.ask, now)
+        self.forgotten_in(&waiter.ask, now).filter(|_| waiter.waits == 0).filter(has_time)
     }
 
     /// Would the cost fit, if all that others hold came back?
@@ -75,7 +74,7 @@ impl<W> LeaseCell<W> {
     pub(super) fn park(&mut self, waiter: Waiter<W>, ms: u64) {
         let parked = self.parked.get_or_insert_default();
         parked.untold = parked.untold.max(Some(ms));
-        parked.waiters.push(Waiter { rounds: 0, parked: true, ..waiter });
+        parked.waiters.push(Waiter { rounds: 0, waits: waiter.waits + 1, ..waiter });
     }
 
     pub(super) fn parked_len(&self) -> usize {

@@ -41,6 +41,9 @@ const SEARCH_MS: u64 = 50;
 const FORGOTTEN_PART: usize = 16;
 const FORGOTTEN_MIN: usize = 8;
 
+/// What who waits has in all, where nobody says otherwise: two calls, and a little more.
+const PATIENCE_MS: u64 = 11;
+
 pub struct LeaseTable<W> {
     shards: Box<[Mutex<Shard<W>>]>,
     /// By shard: when all of it was last looked through for room.
@@ -53,6 +56,8 @@ pub struct LeaseTable<W> {
     nodes: AtomicU64,
     sight: Mutex<Option<Sight>>,
     ceilings: Option<Arc<dyn Ceilings>>,
+    /// What who waits has in all.
+    patience_ms: u64,
     counters: Counters,
 }
 
@@ -124,6 +129,7 @@ impl<W> LeaseTable<W> {
             nodes: AtomicU64::new(0),
             sight: Mutex::new(None),
             ceilings: None,
+            patience_ms: PATIENCE_MS,
             counters: Counters::default(),
         }
     }
@@ -131,6 +137,12 @@ impl<W> LeaseTable<W> {
     #[must_use]
     pub fn keeping(self, ceilings: Arc<dyn Ceilings>) -> Self {
         Self { ceilings: Some(ceilings), ..self }
+    }
+
+    /// Who waits has so long in all.
+    #[must_use]
+    pub fn with_patience(self, patience_ms: u64) -> Self {
+        Self { patience_ms, ..self }
     }
 
     /// How many nodes share the cells, as far as anybody knows.
@@ -206,7 +218,8 @@ impl<W> LeaseTable<W> {
                     ask: *ask,
                     tell: tell(id),
                     rounds: 0,
-                    parked: false,
+                    waits: 0,
+                    until: now + self.patience_ms,
                 });
                 let errand = cell.flight.is_none().then(|| self.send(cell, now));
                 Near::Waits(id, errand)

@@ -1,6 +1,6 @@
 //! An ask in the line of a cell, until somebody can be told.
 
-use tollkeeper_core::Limit;
+use tollkeeper_core::{Limit, Millis};
 
 use super::LeaseAsk;
 
@@ -11,8 +11,10 @@ pub(super) struct Waiter<W> {
     pub(super) tell: W,
     /// Calls that were made for it.
     pub(super) rounds: u32,
-    /// It was refused once, and waited a moment for more.
-    pub(super) parked: bool,
+    /// So often it was refused, and waited a moment for more.
+    pub(super) waits: u32,
+    /// Its patience ends.
+    pub(super) until: Millis,
 }
 
 // === impl Waiter ===

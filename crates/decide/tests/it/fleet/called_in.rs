@@ -1,7 +1,7 @@
 //! A request that is refused what other nodes hold: it waits while that is called in, and asks once more.
 
 use tollkeeper_core::{Boot, Cost, Limit, Quota, Take, Totals, Width};
-use tollkeeper_decide::{CellKey, Dealt, Errand, LeaseAsk, Link, NearLease, Turn};
+use tollkeeper_decide::{CellKey, Dealt, Errand, LeaseAsk, LeaseTable, Link, NearLease, Turn};
 
 use super::rules::{Desk, HOUR, SECOND, ask, fixed};
 
@@ -67,13 +67,25 @@ pub(super) fn first(desk: &mut Desk, ask: &LeaseAsk) -> (u64, Turn<u64>) {
     (id, absorb(desk, &errand))
 }
 
-/// The second.
+/// Those that follow until it is dealt with.
 pub(super) fn second(desk: &mut Desk, ask: &LeaseAsk, in_ms: Option<u64>) -> Dealt {
-    desk.now = desk.now + in_ms.unwrap();
-    let errand = desk.table.ask_again(ask.key, desk.now).unwrap();
-    let turn = absorb(desk, &errand);
-    assert_eq!(turn.again_in, None);
-    turn.dealt.first().unwrap().1
+    let (dealt, _) = later(desk, ask, in_ms);
+    dealt
+}
+
+/// The same, and how many there were.
+fn later(desk: &mut Desk, ask: &LeaseAsk, mut in_ms: Option<u64>) -> (Dealt, u32) {
+    for calls in 1.. {
+        desk.now = desk.now + in_ms.unwrap();
+        let errand = desk.table.ask_again(ask.key, desk.now).unwrap();
+        let turn = absorb(desk, &errand);
+        in_ms = turn.again_in;
+        if let Some((_, dealt)) = turn.dealt.first() {
+            assert_eq!(in_ms, None);
+            return (*dealt, calls);
+        }
+    }
+    unreachable!("it is dealt with, or waits")
 }
 
 #[test]
@@ -98,6 +110,35 @@ fn who_waits_for_others_in_vain_is_refused_by_the_limit_and_not_for_want_of_an_a
     let dealt = second(&mut desk, &large, turn.again_in);
     assert!(!dealt.outcome.admitted() && !dealt.degraded);
     assert!(desk.table.ask_again(large.key, desk.now).is_none(), "nobody waits any more");
+}
+
+#[test]
+fn who_waits_for_others_asks_as_often_as_there_is_time_for_and_no_longer_than_its_patience() {
+    for (patience, calls) in [(3, None), (11, Some(3)), (400, Some(3))] {
+        let mut desk = Desk::new();
+        desk.table = LeaseTable::new(64 * 16, Boot(7)).with_patience(patience);
+        let large = costing(400);
+        Other::borrows(&mut desk, &large, 3);
+        let began = desk.now;
+        let (_, turn) = first(&mut desk, &large);
+        let made = turn.again_in.map(|ms| later(&mut desk, &large, Some(ms)).1);
+        assert_eq!(made, calls, "{patience}");
+        assert!(desk.now.since(began) <= patience);
+    }
+}
+
+#[test]
+fn what_others_give_back_late_is_had_all_the_same() {
+    let mut desk = Desk::new();
+    let large = costing(400);
+    let mut other = Other::borrows(&mut desk, &large, 3);
+    let (_, turn) = first(&mut desk, &large);
+    desk.now = desk.now + turn.again_in.unwrap();
+    let errand = desk.table.ask_again(large.key, desk.now).unwrap();
+    let again = absorb(&mut desk, &errand);
+    assert!(again.dealt.is_empty());
+    other.gives_back(&mut desk, large.key);
+    assert!(second(&mut desk, &large, again.again_in).outcome.admitted());
 }
 
 #[test]

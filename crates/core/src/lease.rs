@@ -54,6 +54,9 @@ pub struct Take {
     /// What those cost who wait behind it, in a log, each as much as the first: as many of them as there is room for are served
     /// at once, because whatever a log lends counts from when the lease is over.
     pub more: u64,
+    /// What the totals count of a log that it has surely forgotten: given back, or spent longer ago than it is wide. Whoever
+    /// hears of them for the first time, because the origin lost its history, need not count it.
+    pub forgotten: u64,
     /// What the node could use, the need included.
     pub ask: u64,
     /// The need is one of several that are spent together or not at all: it is lent, not spent at once.
@@ -129,6 +132,11 @@ impl Totals {
     /// Lent and neither spent nor given back.
     pub fn held(&self) -> u64 {
         self.granted.saturating_sub(self.used.saturating_add(self.returned))
+    }
+
+    /// Nothing was ever told of it.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.plain == 0 && self.granted == 0
     }
 
     /// All that counts against the limit.

@@ -136,6 +136,8 @@ impl Fleet {
             } else {
                 // All asks of a request have one deadline between them.
                 let waited = Duration::from_millis((self.clock)().since(began));
+                let beside = gathered.hold.pledged(asked.ask.key);
+                let asked = &SharedAsk { ask: LeaseAsk { beside, ..asked.ask }, ..*asked };
                 self.obtain_one(asked, self.patience.whole().saturating_sub(waited)).await
             };
             gathered.passed &= dealt.outcome.admitted() && !remembered;

@@ -14,6 +14,7 @@ mod name;
 mod outage;
 mod pace;
 mod parked;
+mod past;
 mod seen;
 mod sight;
 mod table;
@@ -51,6 +52,8 @@ pub struct LeaseAsk {
     pub on_outage: OnOutage,
     /// One of several that are spent together or not at all.
     pub bundled: bool,
+    /// What those before it among these have pledged of the same cell.
+    pub beside: u64,
 }
 
 /// What became of an ask.

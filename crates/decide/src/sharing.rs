@@ -200,6 +200,7 @@ impl<'a> Routed<'a> {
                 consistency,
                 on_outage: self.sharing.on_outage.unwrap_or_default(),
                 bundled,
+                beside: 0,
             },
             scope: self.scope,
             identifier: self.identifier,
@@ -250,6 +251,15 @@ impl Compared {
 impl Shared {
     pub(crate) fn covers(&self, place: usize) -> bool {
         self.places.contains(&place)
+    }
+
+    /// Who looks at a counter wants to see what was spent. What a busy node has borrowed again since it was called in is not.
+    pub(crate) fn leave_what_is_lent(&mut self, fleet: &Fleet, cell: &CellAsk) {
+        let lent = fleet.table().lent_elsewhere(cell.key);
+        for dealt in self.gathered.dealt.iter_mut().filter(|dealt| !dealt.degraded) {
+            let outcome = &mut dealt.outcome;
+            outcome.remaining = outcome.remaining.saturating_add(lent).min(outcome.limit);
+        }
     }
 
     /// Spends what was gathered and what is counted here, on one more condition, or nothing of it.

@@ -106,9 +106,10 @@ impl Warm {
             if fleet.modes.consistency(tenant_id, check.sharing.consistency) != Consistency::Local {
                 fleet.call_in(&warm.scope, check.identifier, &warm.cell).await;
             }
-            let shared = sharing::gather(fleet, tenant_id, &routed, false).await.map(Box::new);
-            if shared.is_some() {
+            if let Some(mut shared) = sharing::gather(fleet, tenant_id, &routed, false).await {
+                shared.leave_what_is_lent(fleet, &warm.cell);
                 let (checks, returned) = (SmallVec::from_iter([warm]), Vec::new());
+                let shared = Some(Box::new(shared));
                 return Ok(Self { checks, returned, shared, compared: Vec::new() });
             }
         }

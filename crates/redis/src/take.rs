@@ -26,7 +26,7 @@ pub(crate) struct TakeCall {
     before: [u64; 5],
     print: String,
     /// Those behind it, and how many of them are said.
-    behind: [u64; 8],
+    behind: [u64; 9],
     said: usize,
 }
 
@@ -63,7 +63,7 @@ impl TakeCall {
             };
             (BootWord::Bytes(take.boot.0.to_be_bytes()), said)
         } else {
-            (BootWord::Text(take.boot.text()), 8)
+            (BootWord::Text(take.boot.text()), 8 + usize::from(take.forgotten > 0))
         };
         let bundled = u64::from(take.bundled);
         Self {
@@ -72,7 +72,17 @@ impl TakeCall {
             kind,
             boot,
             before: [take.seq, take.win, take.need, take.limit.quota.get(), width],
-            behind: [take.nodes, capacity, take.ask, bundled, plain, granted, used, returned],
+            behind: [
+                take.nodes,
+                capacity,
+                take.ask,
+                bundled,
+                plain,
+                granted,
+                used,
+                returned,
+                take.forgotten,
+            ],
             said,
             record,
             print,

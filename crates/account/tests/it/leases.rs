@@ -310,6 +310,7 @@ impl World {
             consistency: Consistency::Exact,
             on_outage: OnOutage::Deny,
             bundled,
+            beside: 0,
         }
     }
 
@@ -460,6 +461,7 @@ fn other(units: u64, seq: u64, limit: &Limit, now: Millis) -> Take {
         totals: Totals::default(),
         need: units,
         more: 0,
+        forgotten: 0,
         ask: units,
         bundled: false,
         nodes: 2,

@@ -19,6 +19,7 @@ fn take(limit: Limit, boot: u64, seq: u64, need: u64) -> Take {
         totals: Totals::default(),
         need,
         more: 0,
+        forgotten: 0,
         ask: need,
         bundled: false,
         nodes: 1,

@@ -24,6 +24,7 @@ fn take(limit: Limit, seq: u64, need: u64) -> Take {
         totals: Totals::default(),
         need,
         more: 0,
+        forgotten: 0,
         ask: 0,
         bundled: false,
         nodes: 1,

@@ -69,6 +69,7 @@ proptest! {
                 totals: *known,
                 need: call.need,
                 more: 0,
+                forgotten: 0,
                 ask: call.ask,
                 bundled: false,
                 nodes: LIVING,

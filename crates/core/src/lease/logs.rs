@@ -16,6 +16,7 @@ fn take(boot: u64, seq: u64, need: u64, ask: u64) -> Take {
         totals: Totals::default(),
         need,
         more: 0,
+        forgotten: 0,
         ask,
         bundled: false,
         nodes: 1,

@@ -24,6 +24,7 @@ fn take(limit: Limit, seq: u64, need: u64, ask: u64) -> Take {
         totals,
         need,
         more: 0,
+        forgotten: 0,
         ask,
         bundled: false,
         nodes: 2,

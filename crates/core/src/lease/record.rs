@@ -250,8 +250,7 @@ impl Record {
             let after = known.before.merged(call.totals);
             (known.before, record.is_previous(call) && after.counted() > known.before.counted())
         };
-        let first = before.plain == 0 && before.granted == 0;
-        more && (first || call.totals.granted > before.granted)
+        more && (before.is_nothing() || call.totals.granted > before.granted)
     }
 
     fn is_previous(&self, call: &Take) -> bool {
@@ -263,7 +262,10 @@ impl Record {
 
     /// The difference that merged totals make.
     fn count(&mut self, call: &Take, before: Totals, after: Totals, at: Micros) {
-        let taken = (after.plain - before.plain) + (after.granted - before.granted);
+        let mut taken = (after.plain - before.plain) + (after.granted - before.granted);
+        if matches!(call.limit.algorithm, Algorithm::SlidingLog(_)) && before.is_nothing() {
+            taken = taken.saturating_sub(call.forgotten);
+        }
         let mut returned = after.returned - before.returned;
         if let Algorithm::TokenBucket { .. } = call.limit.algorithm {
             // What was written off as spent flows back by itself, and is not given back once more.

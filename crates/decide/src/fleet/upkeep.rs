@@ -279,7 +279,7 @@ impl Fleet {
             }
             News::Lost { name, limit } => {
                 let key = hasher.scope(&name.scope).cell(&name.identifier, limit);
-                if let Some(errand) = self.table.assert_one(key) {
+                if let Some(errand) = self.table.assert_one(key, self.now()) {
                     self.dispatch(errand);
                 }
             }

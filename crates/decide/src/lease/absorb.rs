@@ -135,6 +135,9 @@ impl<W> LeaseCell<W> {
             self.totals.returned = self.totals.returned.max(theirs.returned);
         } else {
             self.totals = theirs;
+            if let Algorithm::SlidingLog(_) = self.limit.algorithm {
+                self.past.get_or_insert_default().adopt(self.answered);
+            }
         }
         self.totals.plain = theirs.plain + since;
         self.acked = theirs;

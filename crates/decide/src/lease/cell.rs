@@ -9,6 +9,7 @@ use tollkeeper_core::{Algorithm, Boot, Limit, Millis, State, Take, Totals};
 use super::ahead::{Ahead, NEVER};
 use super::pace::Pace;
 use super::parked::Parked;
+use super::past::Past;
 use super::seen::Seen;
 use super::sight::Sight;
 use super::waiter::Waiter;
@@ -63,6 +64,8 @@ pub(super) struct LeaseCell<W> {
     pub(super) ceiling: u64,
     pub(super) answered: Millis,
     pub(super) spent_at: Millis,
+    /// Of a log: what was spent, by time.
+    pub(super) past: Option<Box<Past>>,
     /// The origin lost its history, and was not yet heard to know ours.
     pub(super) owes: bool,
     /// Where windows slide, what was done in the one before still counts: its start and our totals.
@@ -112,6 +115,7 @@ pub(super) struct Sender {
     pub(super) boot: Boot,
     pub(super) seq: u64,
     pub(super) nodes: u64,
+    pub(super) now: Millis,
     /// The newest reading of the origin's clock, for cells that have none.
     pub(super) sight: Sight,
 }
@@ -155,6 +159,7 @@ impl<W> LeaseCell<W> {
             ceiling: 0,
             answered: Millis(0),
             spent_at: Millis(0),
+            past: None,
             owes: false,
             before: None,
             owes_before: false,
@@ -293,7 +298,19 @@ impl<W> LeaseCell<W> {
         if !self.is_large(units) {
             self.pace.spend(units);
         }
+        if let Algorithm::SlidingLog(width) = self.limit.algorithm {
+            let spent = self.totals.plain + self.totals.used;
+            self.past.get_or_insert_default().note(spent, width, now);
+        }
         self.spent_at = now;
+    }
+
+    /// What the totals count that a log has surely forgotten.
+    pub(super) fn forgotten(&self, now: Millis) -> u64 {
+        let (Algorithm::SlidingLog(width), Some(past)) = (self.limit.algorithm, &self.past) else {
+            return 0;
+        };
+        past.forgotten(self.totals.plain + self.totals.used, width, now) + self.totals.returned
     }
 
     /// Is it so much of the limit that few of its kind pass in a window?

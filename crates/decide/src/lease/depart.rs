@@ -114,6 +114,7 @@ impl<W> LeaseCell<W> {
             totals: if self.strange { Totals::default() } else { self.totals },
             need: 0,
             more: 0,
+            forgotten: if self.strange { 0 } else { self.forgotten(sender.now) },
             ask: 0,
             bundled: false,
             nodes: sender.nodes,

@@ -22,8 +22,9 @@ impl<W> LeaseCell<W> {
         let left = outcome.remaining.saturating_sub(untold);
         let cost = ask.cost.get();
         let cap = outcome.remaining / (FAST_ALPHA * nodes.max(1));
-        // A cost above the cap would never pass; alone it may. Who only looks adds nothing.
-        let passes = cost <= left && (untold + cost <= cap || untold == 0 || cost == 0);
+        // A cost above the cap would never pass; alone it may, also in several parts. Who only looks adds nothing.
+        let alone = untold <= ask.beside;
+        let passes = cost <= left && (untold + cost <= cap || alone || cost == 0);
         outcome.remaining = left;
         if !passes {
             outcome.admission =

@@ -63,6 +63,12 @@ impl<W> Hold<W> {
         self.units.push(units);
     }
 
+    /// What is counted of this cell once the decision stands.
+    pub(crate) fn pledged(&self, key: CellKey) -> u64 {
+        let pledged = |one: &&Units| one.key == key && one.stage == Stage::Pledged;
+        self.units.iter().filter(pledged).map(|one| one.units).sum()
+    }
+
     pub fn is_ready(&self, now: Millis) -> bool {
         self.units.iter().all(|units| self.table.keeps(units, now))
     }

@@ -48,6 +48,8 @@ impl LeaseMark {
             totals: Totals { plain: 0, granted, used: self.ceiling, returned },
             need: 0,
             more: 0,
+            // Only a log asks for it.
+            forgotten: returned,
             ask: 0,
             bundled: false,
             nodes,

@@ -232,13 +232,13 @@ impl<W> LeaseTable<W> {
         if link != Link::Up {
             return Near::Dealt(cell.without_origin(ask, link, self.nodes(), now), None);
         }
-        let last_words = cell.turn_fast(ask, now).then(|| self.tell(cell));
+        let last_words = cell.turn_fast(ask, now).then(|| self.tell(cell, now));
         let dealt = cell.decide_fast(ask, self.nodes(), now);
         let first = cell.seen.is_none() && cell.flight.is_none() && cell.untold() > 0;
         let stale = !dealt.outcome.admitted() && cell.copy_is_stale(now);
         let due = last_words.is_none()
             && (first || stale || cell.must_tell(&ask.limit, self.nodes(), now));
-        Near::Dealt(dealt, last_words.or_else(|| due.then(|| self.tell(cell))))
+        Near::Dealt(dealt, last_words.or_else(|| due.then(|| self.tell(cell, now))))
     }
 
     /// The answer to an errand, or that there was none.
@@ -284,7 +284,7 @@ impl<W> LeaseTable<W> {
             && (cell.owes_before || cell.must_tell(&cell.limit, self.nodes(), heard))
         {
             // What was spent while the call was under way, or in a window that its answer ended.
-            turn.next = Some(self.tell(cell));
+            turn.next = Some(self.tell(cell, heard));
         } else if answer.is_ok_and(|taken| taken.stand != Stand::WrongWindow) && !cell.owes {
             turn.next = self.tell_ahead(cell, heard);
         }
@@ -340,6 +340,12 @@ impl<W> LeaseTable<W> {
                 .is_some_and(|cell| cell.keeps(units, now))
     }
 
+    /// What others held of a cell when the origin was last heard.
+    pub fn lent_elsewhere(&self, key: CellKey) -> u64 {
+        let shard = lock(self.shard(key));
+        shard.get(&key).and_then(|cell| cell.seen.as_ref()).map_or(0, |seen| seen.elsewhere)
+    }
+
     /// Gives back what was set aside and not spent.
     pub fn release(&self, units: Units) {
         if !units.is_open() {
@@ -376,8 +382,8 @@ impl<W> LeaseTable<W> {
         Errand { key: cell.key, name: Arc::clone(&cell.name), take, detached: None }
     }
 
-    fn tell(&self, cell: &mut LeaseCell<W>) -> Errand {
-        let take = cell.report(&self.sender(Millis(0)));
+    fn tell(&self, cell: &mut LeaseCell<W>, now: Millis) -> Errand {
+        let take = cell.report(&self.sender(now));
         Errand { key: cell.key, name: Arc::clone(&cell.name), take, detached: None }
     }
 
@@ -391,7 +397,7 @@ impl<W> LeaseTable<W> {
     fn tell_ahead(&self, cell: &mut LeaseCell<W>, now: Millis) -> Option<Errand> {
         let at = cell.origin_time(now);
         cell.ahead.as_ref().filter(|ahead| ahead.is_untold(at))?;
-        let take = cell.report_ahead(&self.sender(Millis(0)))?;
+        let take = cell.report_ahead(&self.sender(now))?;
         Some(Errand { key: cell.key, name: Arc::clone(&cell.name), take, detached: None })
     }
 
@@ -400,6 +406,7 @@ impl<W> LeaseTable<W> {
             boot: self.boot,
             seq: self.seq.fetch_add(1, Ordering::Relaxed),
             nodes: self.nodes(),
+            now,
             sight: lock(&self.sight).unwrap_or_else(|| Sight::guess(now)),
         }
     }

@@ -6,7 +6,7 @@
 -- KEYS  1 record of the cell (of a fixed window: one per window, made up to a minute before it begins)   2 epoch of the cell's tag
 -- ARGV  1 fw|sw|tb|sl   2 boot, 11 characters   3 seq   4 win   5 need   6 quota   7 width in ms (fw: of the window `win`)
 --       8 fingerprint to repeat   9 nodes   10 capacity (sl: what those cost who wait behind the first, each as much)
---       11 ask   12 bundled   13 plain   14 granted   15 used   16 returned
+--       11 ask   12 bundled   13 plain   14 granted   15 used   16 returned   17 (sl) what of these a log has surely forgotten
 --       Who has nothing to tell and asks for no more than it needs names its boot in 8 bytes and leaves out all from the 12th
 --       on, an 11th that is the need, then a 10th of 0, and then a 9th of 1.
 -- Reply fingerprint, now, stand (0 heard, 1 wrong window, 2 learning), win, plain, granted, used, returned,
@@ -392,7 +392,9 @@ if call_win == win then
   local taken = (plain - my_plain) + (granted - my_granted)
   asserted = taken > 0 and ((my_plain == 0 and my_granted == 0) or granted > my_granted)
   local before = missing
-  add(taken, false, now_us)
+  -- Whoever is heard of for the first time may have spent most of it longer ago than a log remembers.
+  local forgotten = kind == 'sl' and my_plain == 0 and my_granted == 0 and tonumber(ARGV[17] or 0) or 0
+  add(max(0, taken - forgotten), false, now_us)
   local back = returned - my_returned
   -- What was written off as spent flows back by itself, and is not given back once more.
   if kind == 'tb' then back = min(back, max(0, granted - used - my_returned)) end

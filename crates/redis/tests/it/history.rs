@@ -113,6 +113,7 @@ impl Node {
             consistency: Consistency::Exact,
             on_outage: OnOutage::Deny,
             bundled: false,
+            beside: 0,
         };
         let mut admitted = 0;
         while admitted < most {

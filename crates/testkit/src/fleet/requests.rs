@@ -85,6 +85,7 @@ impl World {
                 consistency: self.plan.consistency,
                 on_outage: self.plan.on_outage,
                 bundled: cells.len() > 1,
+                beside: 0,
             };
             let now = self.clock(node);
             let link = self.nodes[node].link(self.now_us);

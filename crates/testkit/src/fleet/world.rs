@@ -210,7 +210,8 @@ impl World {
         if self.nodes[node].is_still(self.now_us) {
             return;
         }
-        let errand = self.nodes[node].table.assert_one(super::requests::key_of(cell));
+        let now = self.clock(node);
+        let errand = self.nodes[node].table.assert_one(super::requests::key_of(cell), now);
         self.send_all(node, errand);
     }
 

@@ -1,5 +1,6 @@
 //! The other ways to count, and what works over the whole fleet: fast, local, peek and reset.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
@@ -22,6 +23,18 @@ fn fast_never_waits_and_stays_within_its_bound() {
     // A tenth of the limit may be under way untold, over all nodes, and one cost of each.
     assert!(got <= LIMIT + LIMIT / 10 + 3, "{got}");
     assert!(got >= LIMIT * 9 / 10, "{got}");
+}
+
+#[test]
+fn a_bundle_of_fast_limits_may_name_one_counter_twice() {
+    let fleet = Fleet::of(3);
+    let client = &mut fleet.clients()[0];
+    for (limit, cost) in [(10, 1), (100, 2), (1_000, 20)] {
+        let mut part = body(&format!("twice {limit}"), limit, LONG_MS, "fixed_window");
+        (part["consistency"], part["cost"]) = (json!("fast"), json!(cost));
+        let answer = client.data("ratelimit.multiLimit", &json!([part, part]));
+        assert_eq!(answer["passed"], true, "{answer}");
+    }
 }
 
 #[test]
@@ -57,6 +70,37 @@ fn a_peek_sees_what_the_whole_fleet_spent_and_spends_nothing_and_says_when_it_ca
     fleet.redis.kill();
     eventually("it says that it cannot see", || {
         clients[0].data("limits.peek", &peek)["degraded"] == true
+    });
+}
+
+#[test]
+fn a_peek_at_a_busy_counter_takes_for_spent_what_is_and_not_what_is_lent() {
+    const LIMIT: u64 = 2_000;
+    /// Spent while the others are asked, and while the answer is on its way, on a machine with other things to do.
+    const MEANWHILE: u64 = 60;
+    let fleet = Fleet::with(2, &[PATIENT]);
+    let [spender, looker] = &mut fleet.clients()[..] else { panic!("two nodes") };
+    let asked = Asked { body: body("busy", LIMIT, LONG_MS, "fixed_window"), cost: 1 };
+    let mut peek = asked.body.clone();
+    peek.as_object_mut().expect("an object").retain(|name, _| name != "cost");
+    assert!(one(looker, &Asked { cost: 0, ..asked.clone() }).admitted);
+    let (spent, over) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while spent.load(Ordering::Relaxed) < LIMIT / 2 {
+                assert!(one(spender, &asked).admitted);
+                spent.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        while !over.load(Ordering::Relaxed) {
+            let before = spent.load(Ordering::Relaxed);
+            let used = looker.data("limits.peek", &peek)["used"].as_u64().expect("a number");
+            let truth =
+                before.saturating_sub(MEANWHILE)..=spent.load(Ordering::Relaxed) + MEANWHILE;
+            assert!(truth.contains(&used), "{used} used, {truth:?} spent");
+        }
     });
 }
 
@@ -106,7 +150,8 @@ fn who_only_looks_is_not_refused_while_redis_is_silent() {
         let mut body = body("looked at", 100, LONG_MS, "fixed_window");
         body["consistency"] = json!(consistency);
         let looks = Asked { body, cost: 0 };
-        assert!(one(&mut client, &Asked { cost: 1, ..looks.clone() }).admitted);
+        let asked = Asked { cost: 1, ..looks.clone() };
+        eventually("one is counted", || one(&mut client, &asked).admitted);
         fleet.redis.ask(&["CLIENT", "PAUSE", "200", "ALL"]);
         for _ in 0..5 {
             assert!(one(&mut client, &looks).admitted, "{consistency}");

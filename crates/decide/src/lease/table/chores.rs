@@ -140,7 +140,7 @@ impl<W> LeaseTable<W> {
         let was_held = cell.totals.held();
         cell.pass_time(now);
         if cell.owes || cell.owes_before {
-            return Some(self.tell(cell));
+            return Some(self.tell(cell, now));
         }
         if let Some(errand) = self.tell_ahead(cell, now) {
             return Some(errand);
@@ -166,7 +166,7 @@ impl<W> LeaseTable<W> {
         };
         let untold = cell.untold() > 0 && now.since(cell.answered) >= FLUSH_MS;
         let crowded = quiet && cell.totals != cell.acked && now < cell.lapse;
-        (due || untold || crowded).then(|| self.tell(cell))
+        (due || untold || crowded).then(|| self.tell(cell, now))
     }
 
     /// All that this node knows of the cells that `which` covers is to be told, to an origin that lost its history. Ticks
@@ -181,10 +181,10 @@ impl<W> LeaseTable<W> {
     }
 
     /// The same of one cell, whose record was lost, at once.
-    pub fn assert_one(&self, key: CellKey) -> Option<Errand> {
+    pub fn assert_one(&self, key: CellKey, now: Millis) -> Option<Errand> {
         let mut shard = lock(self.shard(key));
         let cell = shard.get_mut(&key)?;
-        (cell.owe() && cell.flight.is_none()).then(|| self.tell(cell))
+        (cell.owe() && cell.flight.is_none()).then(|| self.tell(cell, now))
     }
 
     /// Everything goes back, the largest leases first. Cells with a call under way are left, for who comes back to them:
@@ -223,7 +223,7 @@ impl<W> LeaseTable<W> {
         let held = cell.totals.held();
         if cell.totals != cell.acked || held > 0 {
             cell.hand_back();
-            leases.push((held, self.tell(cell)));
+            leases.push((held, self.tell(cell, now)));
         }
         leases.extend(self.close_ahead(cell, now));
     }
@@ -264,7 +264,7 @@ impl<W> LeaseTable<W> {
         }
         cell.totals.returned += spare;
         trim_dated(cell);
-        Some(self.tell(cell))
+        Some(self.tell(cell, now))
     }
 
     /// What is known of a cell is void: somebody reset it, or its limit changed.
@@ -356,7 +356,7 @@ impl<W> LeaseTable<W> {
         let told = cell.totals == cell.acked && cell.totals.held() <= cell.aside;
         (!told).then(|| {
             cell.hand_back();
-            self.tell(cell)
+            self.tell(cell, now)
         })
     }
 }

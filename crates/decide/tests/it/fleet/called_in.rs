@@ -24,6 +24,7 @@ impl Other {
             totals: Totals::default(),
             need: 0,
             more: 0,
+            forgotten: 0,
             ask: ask.limit.ceiling(),
             bundled: false,
             nodes: 1,

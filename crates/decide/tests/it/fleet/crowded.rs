@@ -30,6 +30,7 @@ fn ask(cell: u64, bundled: bool) -> LeaseAsk {
         consistency: Consistency::Exact,
         on_outage: OnOutage::Share,
         bundled,
+        beside: 0,
     }
 }
 
@@ -62,6 +63,7 @@ fn free(record: &mut Option<Record>) -> u64 {
         totals: Totals::default(),
         need: 0,
         more: 0,
+        forgotten: 0,
         ask: 0,
         bundled: false,
         nodes: 1,

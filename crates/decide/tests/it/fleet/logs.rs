@@ -82,6 +82,36 @@ fn what_is_spent_together_with_others_is_lent_and_not_spent_at_once() {
     assert!(desk.calls.iter().all(|take| take.more == 0));
 }
 
+/// 20 in ten seconds, of which 8 count at any time.
+#[test]
+fn an_origin_that_forgot_a_log_is_told_what_still_counts_and_not_what_was_ever_spent() {
+    let mut desk = Desk::new();
+    let width = Width::from_millis(10_000).unwrap();
+    let slow = ask(1, Limit::sliding_log(Quota::new(20).unwrap(), width).unwrap());
+    for _ in 0..100 {
+        desk.now = desk.now + 1_250;
+        assert!(desk.admits(&slow));
+    }
+    for errand in {
+        desk.records.clear();
+        desk.assert_all()
+    } {
+        desk.run(errand);
+    }
+    let mut left = 0;
+    while desk.admits(&slow) {
+        left += 1;
+    }
+    // An eighth of the width more than counts may be told, and what a lapsed lease took.
+    assert!((9..=12).contains(&left), "{left} left of 12");
+    // Nothing of the last width is left out.
+    desk.records.clear();
+    for errand in desk.assert_all() {
+        desk.run(errand);
+    }
+    assert!(!desk.admits(&slow));
+}
+
 #[test]
 fn who_comes_a_moment_too_early_for_a_log_waits_for_it_and_is_admitted() {
     let mut desk = Desk::new();

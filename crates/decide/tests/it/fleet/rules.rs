@@ -127,6 +127,7 @@ pub(super) fn ask(cell: u64, limit: Limit) -> LeaseAsk {
         consistency: Consistency::Exact,
         on_outage: OnOutage::Share,
         bundled: false,
+        beside: 0,
     }
 }
 
@@ -513,6 +514,7 @@ fn another(desk: &mut Desk, limit: Limit, seq: u64, totals: Totals, need: u64) {
         totals,
         need,
         more: 0,
+        forgotten: 0,
         ask: 0,
         bundled: false,
         nodes: 2,
@@ -537,7 +539,7 @@ fn a_record_that_is_missing_is_missed_once_and_by_those_who_were_in_it() {
         }
         assert_eq!(desk.missed, 1, "{limit:?}");
         // Who is told of it says so without missing it once more.
-        let errand = desk.table.assert_one(ask(1, limit).key).unwrap();
+        let errand = desk.table.assert_one(ask(1, limit).key, desk.now).unwrap();
         assert_eq!((errand.take.need, errand.take.ask), (0, 0));
         desk.records.clear();
         let taken = desk.hear(&errand);
@@ -545,7 +547,7 @@ fn a_record_that_is_missing_is_missed_once_and_by_those_who_were_in_it() {
     }
     let nobody = Desk::new();
     assert!(
-        nobody.table.assert_one(ask(1, bucket).key).is_none(),
+        nobody.table.assert_one(ask(1, bucket).key, nobody.now).is_none(),
         "who knows nothing says nothing"
     );
 }

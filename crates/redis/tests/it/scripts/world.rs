@@ -272,6 +272,11 @@ impl<'a> World<'a> {
             Kind::Log if dice.percent(40) => dice.magnitude(self.coin),
             _ => 0,
         };
+        let Totals { plain, granted, .. } = node.totals;
+        let forgotten = match self.kind {
+            Kind::Log if dice.percent(40) => dice.magnitude(plain + granted),
+            _ => 0,
+        };
         Take {
             boot: node.boot,
             seq: node.seq,
@@ -279,6 +284,7 @@ impl<'a> World<'a> {
             totals: node.totals,
             need,
             more,
+            forgotten,
             ask,
             bundled: dice.percent(30),
             nodes: dice.of(&self.fleet),
@@ -356,8 +362,8 @@ impl<'a> World<'a> {
         }
         command.arg(call.seq).arg(call.win).arg(call.need).arg(call.limit.quota.get());
         command.arg(width_of(&call.limit, about)).arg("print");
-        let rest =
-            [call.nodes, capacity, call.ask, call.bundled.into(), plain, granted, used, returned];
+        let bundled = u64::from(call.bundled);
+        let rest = [call.nodes, capacity, call.ask, bundled, plain, granted, used, returned];
         let said = match (short, capacity, call.nodes) {
             (false, ..) => 8,
             _ if call.ask < call.need => 3,
@@ -365,6 +371,9 @@ impl<'a> World<'a> {
             (true, 0, nodes) => usize::from(nodes != 1),
         };
         command.arg(&rest[..said]);
+        if call.forgotten > 0 {
+            command.arg(call.forgotten);
+        }
         command
     }
 

@@ -2,6 +2,7 @@
 
 use super::case::{ALGORITHMS, Case, Manner};
 use super::judge::Figures;
+use super::oracle::MISSED_MAX;
 use crate::report::{Table, Target, note};
 
 const COLUMNS: [&str; 16] = [
@@ -22,9 +23,6 @@ const COLUMNS: [&str; 16] = [
     "p50 ms",
     "p99 ms",
 ];
-
-/// A window may miss so many units, however small its limit.
-const WORST_UNITS: u64 = 4;
 
 pub(super) struct Tally {
     table: Table,
@@ -77,14 +75,13 @@ impl Tally {
         }
         let mean = under.iter().map(|under| under.mean).sum::<f64>() / under.len() as f64;
         let case = under.iter().map(|under| under.mean).fold(0.0, f64::max);
-        let windows = under.iter().filter(|under| under.worst_units > WORST_UNITS);
-        let window = windows.map(|under| under.worst).fold(0.0, f64::max);
+        let window = under.iter().map(|under| under.worst_of_many).fold(0.0, f64::max);
         let shown = |share: f64, most: f64| {
             let percent = share * 100.0;
             format!("{percent:.2} % ({})", Target::AtMost(most).verdict(percent))
         };
         note(&format!(
-            "Refused although it was left, {what}: mean {}, worst case {}, worst window of more than {WORST_UNITS} units {}.",
+            "Refused although it was left, {what}: mean {}, worst case {}, worst window that misses more than {MISSED_MAX} requests {}.",
             shown(mean, 1.0),
             shown(case, 2.0),
             shown(window, 5.0)

@@ -50,9 +50,9 @@ pub async fn answer(app: &Arc<App>, request: Request<Incoming>) -> Response<Full
         dispatch(app, asked, Sent::Coming(&mut body), id).await
     };
     let mut reply = counted(app, id, head.uri.path(), dispatched);
-    // Who asks whether to send a body at all is answered, and over HTTP/2 is told to stop.
-    if !body.is_end_stream() && head.version < Version::HTTP_2 && !head.headers.contains_key(EXPECT)
-    {
+    // Who asks whether to send a body at all is answered; over HTTP/2 the answer must not be lost to a reset of its stream.
+    let is_asked = head.headers.contains_key(EXPECT) && head.version < Version::HTTP_2;
+    if !body.is_end_stream() && !is_asked {
         body::run_out(body);
     }
     if head.version >= Version::HTTP_2 {

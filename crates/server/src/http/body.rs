@@ -28,10 +28,10 @@ static CROWDED_OUT: AtomicU64 = AtomicU64::new(0);
 /// Whoever needs longer for a megabyte is holding a connection, not sending a body.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is read of a body that was refused, and for how long. Whoever sends more, or slower, finds the connection closed, or
+/// What is read behind what was refused, and for how long. Whoever sends more, or slower, finds the connection closed, or
 /// over HTTP/2 the stream.
-const RUN_OUT_MAX: usize = 16 << 20;
-const RUN_OUT_PATIENCE: Duration = Duration::from_secs(2);
+pub const RUN_OUT_MAX: usize = 16 << 20;
+pub const RUN_OUT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a body takes of what there is for all; it is given back with the request.
 #[derive(Debug, Default)]

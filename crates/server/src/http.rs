@@ -39,6 +39,7 @@ mod timing;
 mod usage;
 mod verify;
 
+pub use body::{RUN_OUT_MAX, RUN_OUT_PATIENCE};
 pub use call::Call;
 pub use changes::REMEMBERED_MS;
 pub use gate::{stand, warm};

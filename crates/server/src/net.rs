@@ -4,10 +4,14 @@
 mod aside;
 mod connection;
 mod date;
+mod framing;
 mod front;
 mod gauges;
 mod listener;
+mod parting;
 mod plain;
+mod screen;
+mod screened;
 mod turned_away;
 mod turns;
 mod watched;

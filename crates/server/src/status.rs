@@ -34,6 +34,9 @@ pub enum Refusal {
     HeadUnreadable,
     /// None, or more than one: others on the way may have meant another server.
     HostUnclear,
+    /// Of the length of its body too much is said, or nothing that all understand alike.
+    FramingUnclear,
+    HeadTooLarge,
     /// Large ones of others took all the room that there is for them.
     BodiesCrowded,
     AuthMalformed,
@@ -205,6 +208,18 @@ impl Refusal {
                 "user/bad_request/host_unclear",
                 "Bad Request",
                 "A request over HTTP/1.1 names its host in one `Host` header, and this one has none or several.".into(),
+            ),
+            Self::FramingUnclear => row(
+                StatusCode::BAD_REQUEST,
+                "user/bad_request/framing_unclear",
+                "Bad Request",
+                "Where the body ends is not told once and clearly. Send one `Content-Length` of digits alone, or, over HTTP/1.1, one `Transfer-Encoding: chunked` instead.".into(),
+            ),
+            Self::HeadTooLarge => row(
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "user/bad_request/request_head_too_large",
+                "Request Header Fields Too Large",
+                "The request line and the headers take more than 64 KiB, or there are more than 64 headers. Send less of them.".into(),
             ),
             // Not 5xx: who sends them needs no key.
             Self::BodiesCrowded => row(

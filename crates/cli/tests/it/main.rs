@@ -19,6 +19,7 @@ mod durability;
 mod fleet;
 mod forward_auth;
 mod gate;
+mod http2;
 mod key_commands;
 mod keys;
 mod limit;

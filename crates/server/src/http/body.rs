@@ -28,9 +28,10 @@ static CROWDED_OUT: AtomicU64 = AtomicU64::new(0);
 /// Whoever needs longer for a megabyte is holding a connection, not sending a body.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is read of a body that was refused, and for how long. Whoever sends more, or slower, finds the connection closed.
-const RUN_OUT_MAX: usize = 16 << 20;
-const RUN_OUT_PATIENCE: Duration = Duration::from_secs(2);
+/// What is read behind what was refused, and for how long. Whoever sends more, or slower, finds the connection closed, or
+/// over HTTP/2 the stream.
+pub const RUN_OUT_MAX: usize = 16 << 20;
+pub const RUN_OUT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a body takes of what there is for all; it is given back with the request.
 #[derive(Debug, Default)]
@@ -84,7 +85,8 @@ pub fn crowded_out() -> u64 {
 }
 
 /// Lets the rest of a body run out beside its answer. Many clients (Node's fetch, Python's http.client) read nothing
-/// before they have sent everything: closed on, they would see a broken connection and not the refusal.
+/// before they have sent everything: closed on, they would see a broken connection and not the refusal. Over HTTP/2 a stream that
+/// is reset behind its answer takes the answer along. Nothing of it is kept.
 pub fn run_out(mut body: Incoming) {
     let rest = async move {
         let mut read = 0;

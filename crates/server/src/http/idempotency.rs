@@ -64,16 +64,25 @@ pub struct Once<'a> {
     pub now: Millis,
 }
 
-/// The header's value, if there is one; refused when it is empty, too long or not plain text.
+/// The header's value, if there is one; refused when it is empty, too long or not plain text, or there is another one.
 pub fn key_of(headers: &HeaderMap) -> Result<Option<&[u8]>, FieldError> {
-    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let mut lines = headers.get_all(IDEMPOTENCY_KEY).iter();
+    let Some(value) = lines.next() else { return Ok(None) };
+    let wrong = |message, fix| Err(FieldError::new("header.Idempotency-Key", message, fix));
+    // Somebody on the way may have believed the other one.
+    if lines.any(|other| other != value) {
+        return wrong(
+            "There are two that differ.",
+            "Send one, the same with every retry.".to_owned(),
+        );
+    }
     let key = value.as_bytes();
     let plain = key.iter().all(|byte| (b' '..=b'~').contains(byte));
     if (1..=KEY_BYTES_MAX).contains(&key.len()) && plain {
         return Ok(Some(key));
     }
     let fix = format!("Send 1 to {KEY_BYTES_MAX} printable ASCII characters, or no such header.");
-    Err(FieldError::new("header.Idempotency-Key", "Is empty, too long or not plain text.", fix))
+    wrong("Is empty, too long or not plain text.", fix)
 }
 
 /// A request whose body is refused for its fields may have a bad key too: that is said at once.

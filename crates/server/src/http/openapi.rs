@@ -1,5 +1,7 @@
 //! The OpenAPI document, made from the table of routes: what is served is what is described.
 
+mod headers;
+
 use std::sync::LazyLock;
 
 use bytes::Bytes;
@@ -9,6 +11,7 @@ use tollkeeper_wire as wire;
 use wire::Described;
 
 use super::idempotency::KEY_BYTES_MAX;
+use super::reply::JSON;
 use super::route::{Answers, Effect, OPERATOR, Route, Takes, routes};
 
 /// Made once: it depends on nothing but this binary. All who ask share it.
@@ -70,7 +73,7 @@ fn responses(route: &Route) -> Value {
             "required": ["meta"],
             "properties": { "meta": { "$ref": "#/components/schemas/Meta" } },
         }),
-        Answers::Proxy => return proxy_responses(),
+        Answers::Proxy => return unread(proxy_responses(route)),
         Answers::Plain(kinds) => {
             let each = kinds.iter().map(|kind| ((*kind).to_owned(), json!({})));
             return refusable(route, &each.collect());
@@ -81,27 +84,48 @@ fn responses(route: &Route) -> Value {
 
 /// What a route answers when all is well, and what it may refuse with.
 fn refusable(route: &Route, content: &Value) -> Value {
-    let mut responses = json!({ "200": { "description": "OK", "content": content } });
-    if route.permission.is_some() {
-        for (status, description) in FAILURES {
-            let schema = json!({ "$ref": "#/components/schemas/Failure" });
-            let kind = route.kind_of_refusal(status);
-            let content = json!({ kind: { "schema": schema } });
-            responses[status.as_str()] = json!({ "description": description, "content": content });
+    let mut success = json!({ "description": "OK", "content": content });
+    tell(&mut success, headers::of_answers(route));
+    let mut responses = json!({ "200": success });
+    let of_calls = if route.permission.is_some() { FAILURES.as_slice() } else { &[] };
+    for (status, description) in of_calls.iter().chain([&WRONG_METHOD]) {
+        responses[status.as_str()] = refusal(*status, description, route.kind_of_refusal(*status));
+    }
+    unread(responses)
+}
+
+/// What anybody may be told before it is known what is asked.
+fn unread(mut responses: Value) -> Value {
+    for (status, description) in UNREAD {
+        if responses.get(status.as_str()).is_none() {
+            responses[status.as_str()] = refusal(status, description, JSON);
         }
     }
     responses
 }
 
+fn refusal(status: StatusCode, description: &str, kind: &str) -> Value {
+    let content = json!({ kind: { "schema": { "$ref": "#/components/schemas/Failure" } } });
+    let mut response = json!({ "description": description, "content": content });
+    tell(&mut response, headers::of_refusals(status));
+    response
+}
+
+fn tell(response: &mut Value, headers: serde_json::Map<String, Value>) {
+    if !headers.is_empty() {
+        response["headers"] = headers.into();
+    }
+}
+
 /// A success is headers only; everything else is handed to the end user as it is.
-fn proxy_responses() -> Value {
+fn proxy_responses(route: &Route) -> Value {
     let content =
         json!({ "application/problem+json": { "schema": wire::Denial::SHAPE.json_schema() } });
     let told = ["X-Tollkeeper-Key-Id", "X-Tollkeeper-Identity", "X-Tollkeeper-Tier"];
-    let headers: serde_json::Map<String, Value> = told
-        .into_iter()
-        .map(|name| (name.to_owned(), json!({ "required": true, "schema": { "type": "string" } })))
-        .collect();
+    let mut headers = headers::of_answers(route);
+    headers.extend(told.map(|name| {
+        (name.to_owned(), json!({ "required": true, "schema": { "type": "string" } }))
+    }));
     let denied = |description| json!({ "description": description, "content": content });
     json!({
         "200": { "description": "It may pass.", "headers": headers },
@@ -139,6 +163,18 @@ const FAILURES: [(StatusCode, &str); 13] = [
         "Something went wrong on this side; the request id finds it in the log.",
     ),
     (StatusCode::SERVICE_UNAVAILABLE, "Storage did not answer; nothing was spent."),
+];
+
+const WRONG_METHOD: (StatusCode, &str) =
+    (StatusCode::METHOD_NOT_ALLOWED, "The path takes another method; `Allow` names it.");
+
+/// What a request is refused with whatever it asks for.
+const UNREAD: [(StatusCode, &str); 2] = [
+    (StatusCode::BAD_REQUEST, "The request is not as HTTP has it."),
+    (
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        "The request line and the headers are too large, or there are too many. Over HTTP/2 it comes without a body.",
+    ),
 ];
 
 /// Of calls that spend or change.
@@ -209,6 +245,54 @@ mod tests {
         assert_eq!(schema["additionalProperties"], json!(false));
         assert_eq!(*schema, tollkeeper_wire::LimitRequest::SHAPE.json_schema());
     }
+
+    #[test]
+    fn the_document_tells_which_headers_come_with_an_answer() {
+        let document: Value = serde_json::from_slice(&text()).unwrap();
+        let told = |path: &str, method: &str, status: &str| {
+            let headers = document["paths"][path][method]["responses"][status]["headers"].clone();
+            let headers = headers.as_object().cloned().unwrap_or_default();
+            headers.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        let mut standing = vec![
+            "X-RateLimit-Limit",
+            "X-RateLimit-Remaining",
+            "X-RateLimit-Reset",
+            "RateLimit-Policy",
+            "RateLimit",
+            "Retry-After",
+        ];
+        standing.sort_unstable();
+        for path in ["ratelimit.limit", "ratelimit.multiLimit", "keys.verifyKey", "gate.check"] {
+            let mut found = told(&format!("/v2/{path}"), "post", "200");
+            found.sort_unstable();
+            assert_eq!(found, standing, "{path}");
+        }
+        let by_proxy = told("/check/caddy", "get", "200");
+        assert!(standing.iter().all(|name| by_proxy.iter().any(|found| found == name)));
+        assert_eq!(told("/v2/keys.createKey", "post", "200"), [""; 0]);
+        for (status, name) in
+            [("401", "WWW-Authenticate"), ("405", "Allow"), ("429", "Retry-After")]
+        {
+            assert_eq!(told("/v2/keys.createKey", "post", status), [name]);
+        }
+        assert_eq!(told("/livez", "get", "405"), ["Allow"]);
+    }
+
+    #[test]
+    fn the_document_tells_what_any_request_may_be_refused_with() {
+        let document: Value = serde_json::from_slice(&text()).unwrap();
+        for route in routes() {
+            let method = route.method().as_str().to_lowercase();
+            let responses = &document["paths"][route.path][method]["responses"];
+            for status in ["400", "431"] {
+                assert!(responses.get(status).is_some(), "{} {status}", route.path);
+            }
+            let takes_any = matches!(route.takes, Takes::AnyMethod);
+            assert_eq!(responses.get("405").is_none(), takes_any, "{}", route.path);
+        }
+    }
+
     #[test]
     fn the_document_tells_what_is_served() {
         let document: Value = serde_json::from_slice(&text()).unwrap();

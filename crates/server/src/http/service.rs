@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, EXPECT, HOST, HeaderMap, TRANSFER_ENCODING};
+use http::header::{CONTENT_ENCODING, EXPECT, HOST, HeaderMap};
 use http::{Method, Request, Response, Version};
 use http_body_util::Full;
 use hyper::body::{Body, Incoming};
@@ -50,9 +50,9 @@ pub async fn answer(app: &Arc<App>, request: Request<Incoming>) -> Response<Full
         dispatch(app, asked, Sent::Coming(&mut body), id).await
     };
     let mut reply = counted(app, id, head.uri.path(), dispatched);
-    // Who asks whether to send a body at all is answered, and over HTTP/2 is told to stop.
-    if !body.is_end_stream() && head.version < Version::HTTP_2 && !head.headers.contains_key(EXPECT)
-    {
+    // Who asks whether to send a body at all is answered; over HTTP/2 the answer must not be lost to a reset of its stream.
+    let is_asked = head.headers.contains_key(EXPECT) && head.version < Version::HTTP_2;
+    if !body.is_end_stream() && !is_asked {
         body::run_out(body);
     }
     if head.version >= Version::HTTP_2 {
@@ -88,8 +88,14 @@ fn counted(app: &App, id: RequestId, path: &str, dispatched: Result<Reply, Refus
 fn refused(sheet: Sheet, id: RequestId, route: Option<&Route>, refusal: Refusal) -> Reply {
     tell(id, &refusal);
     // Where this body ends is unknown or in doubt, and with it where a next request would begin.
-    let ends =
-        matches!(refusal, Refusal::BodyUnreadable | Refusal::HeadUnreadable | Refusal::HostUnclear);
+    let ends = matches!(
+        refusal,
+        Refusal::BodyUnreadable
+            | Refusal::HeadUnreadable
+            | Refusal::HostUnclear
+            | Refusal::FramingUnclear
+            | Refusal::HeadTooLarge
+    );
     let mut reply = sheet.failure(id, refusal);
     if let Some(route) = route {
         reply.set_kind(route.kind_of_refusal(reply.status()));
@@ -107,12 +113,6 @@ async fn dispatch(
     id: RequestId,
 ) -> Result<Reply, Refusal> {
     let Asked { method, path, headers } = asked;
-    if let Sent::Coming(body) = &sent
-        && body.size_hint().exact().is_none()
-        && !is_chunked_once(headers)
-    {
-        return Err(Refusal::BodyUnreadable);
-    }
     let route = Route::find(path).ok_or_else(|| Refusal::UnknownRoute(path.to_owned()))?;
     if !route.accepts(method) {
         return Err(Refusal::WrongMethod { allowed: route.allowed() });
@@ -200,15 +200,6 @@ async fn serve(route: &'static Route, call: &mut Call<'_>) -> Reply {
 /// RFC 9112, 3.2.
 fn is_for_one_host(headers: &HeaderMap) -> bool {
     headers.get_all(HOST).iter().count() == 1
-}
-
-/// A body of undeclared length is chunked, once, or (over HTTP/2) needs no coding. Of any other coding others on
-/// the way may think differently, and then disagree with us about where the body ends.
-fn is_chunked_once(headers: &HeaderMap) -> bool {
-    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
-    let plain =
-        codings.next().is_none_or(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"));
-    plain && codings.next().is_none()
 }
 
 /// Nothing is unpacked here: a few bytes could become gigabytes.

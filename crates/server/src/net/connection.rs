@@ -16,9 +16,13 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, timeout};
 
 use super::aside::Aside;
+use super::framing::{HEAD_BYTES_MAX, HEADERS_MAX};
 use super::front::is_of_a_proxy;
 use super::gauges::Place;
+use super::parting::part;
 use super::plain::{self, End};
+use super::screen::Versions;
+use super::screened::Screened;
 use super::watched::{Activity, Watched};
 use crate::app::App;
 use crate::http::answer;
@@ -33,9 +37,6 @@ const IDLE_LOOKS: u32 = 30;
 /// What is under way when a connection is to end may take so long.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 
-/// Larger heads are nobody's: a root key has at most 512 characters.
-const HEAD_BYTES_MAX: usize = 64 << 10;
-const HEADERS_MAX: usize = 64;
 /// Enough for a proxy that sends everything over one connection.
 const STREAMS_MAX: u32 = 256;
 
@@ -94,7 +95,6 @@ pub(super) async fn serve(
             },
         }
     };
-    // A connection speaks one version for all its life.
     let mut protocol = if activity.answered() > 0 { protocol.http1_only() } else { protocol };
     // Who has sent everything and says so is answered. To a proxy that is an end: what is held back for a client that left is given
     // up, and where it is not seen to be a proxy's, after its delay.
@@ -113,6 +113,21 @@ pub(super) async fn serve(
 async fn serve_any(
     protocol: auto::Builder<TokioExecutor>,
     socket: Watched,
+    app: &Arc<App>,
+    activity: &Arc<Activity>,
+    dismissed: impl Future<Output = Verdict>,
+) {
+    let versions = if activity.answered() > 0 { Versions::Http1 } else { Versions::Any };
+    let (screened, given_back) = Screened::new(socket, Arc::clone(activity), versions);
+    serve_by_hyper(protocol, screened, app, activity, dismissed).await;
+    if let Ok((mut socket, fault)) = given_back.await {
+        part(&mut socket, app, activity, fault).await;
+    }
+}
+
+async fn serve_by_hyper(
+    protocol: auto::Builder<TokioExecutor>,
+    socket: Screened,
     app: &Arc<App>,
     activity: &Arc<Activity>,
     dismissed: impl Future<Output = Verdict>,

@@ -43,6 +43,9 @@ pub(super) struct Request {
 pub(super) enum Fault {
     Garbled,
     Host,
+    /// Where it ends is a matter of opinion.
+    Framing,
+    Large,
 }
 
 /// What the lines of a head say of it as a whole.
@@ -182,6 +185,8 @@ impl From<Fault> for Refusal {
         match fault {
             Fault::Garbled => Self::HeadUnreadable,
             Fault::Host => Self::HostUnclear,
+            Fault::Framing => Self::FramingUnclear,
+            Fault::Large => Self::HeadTooLarge,
         }
     }
 }

@@ -15,9 +15,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 
 use super::date::Date;
 use super::front::{Fault, Front, Request, is_of_a_call, look};
+use super::parting::part;
 use super::watched::{Activity, Watched};
 use crate::app::App;
-use crate::http::{Asked, Reply, answer_whole, refuse};
+use crate::http::{Asked, Reply, answer_whole};
 
 /// A request comes in so many pieces, at most: each means to look at its head once more.
 const PIECES_MAX: u32 = 4;
@@ -72,11 +73,7 @@ pub(super) async fn serve(socket: &mut Watched, app: &Arc<App>, activity: &Activ
                 return end;
             }
             Err(Stop::Bad(fault)) => {
-                drop(activity.begin(Version::HTTP_11));
-                let mut out = Vec::new();
-                refuse(app, fault.into()).write(date.at(app.clock.now().0 / 1000), &mut out);
-                let _ = socket.write_all(&out).await;
-                let _ = socket.shutdown().await;
+                part(socket, app, activity, fault).await;
                 return End::Gone;
             }
         };

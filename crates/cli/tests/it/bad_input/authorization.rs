@@ -161,3 +161,32 @@ fn two_different_keys_are_refused_whichever_comes_first() {
     }
     assert_eq!(world.spends(), 1);
 }
+
+#[test]
+fn two_different_idempotency_keys_are_refused_whichever_way_the_request_comes() {
+    let world = World::new();
+    let bearer = format!("Bearer {}", world.server.root_key());
+    let limit = ask("api", "ann", 5).to_string();
+    let project = json!({"name": "payments"}).to_string();
+    for (path, body) in [("/v2/ratelimit.limit", &limit), ("/v2/apis.createApi", &project)] {
+        for (keys, status) in [(["a", "b"], 400), (["b", "a"], 400), (["a", "a"], 200)] {
+            let headers = [
+                ("authorization", &*bearer),
+                ("idempotency-key", keys[0]),
+                ("idempotency-key", keys[1]),
+                // hyper reads those that ask to close.
+                ("connection", if keys[0] == "b" { "close" } else { "keep-alive" }),
+            ];
+            let mut connection = Connection::open(world.server.url()).unwrap();
+            let response = connection.exchange("POST", path, &headers, body.as_bytes()).unwrap();
+            let json = serde_json::from_slice(&response.body).unwrap();
+            let answer = Answer { response, json };
+            assert_eq!(answer.status(), status, "{path} {keys:?}: {}", answer.json);
+            if status == 400 {
+                answer.assert_refused(path);
+                assert_eq!(answer.places(), ["header.Idempotency-Key"]);
+            }
+        }
+    }
+    assert_eq!(world.spends(), 1);
+}

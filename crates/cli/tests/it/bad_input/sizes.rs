@@ -5,6 +5,10 @@ use std::time::Duration;
 use serde_json::json;
 use tollkeeper_testkit::Connection;
 
+use crate::http2::{
+    DATA, END_HEADERS, END_STREAM, Frame, HEADERS, Http2, Method, PING, RST_STREAM, asks_for, frame,
+};
+use crate::time::now;
 use crate::world::{Answer, World, ask};
 
 const HUGE: usize = 5_000_000;
@@ -92,6 +96,56 @@ fn whoever_sends_everything_before_it_reads_learns_why_it_was_refused() {
         assert_eq!(response.status, 200, "the connection is still good behind {line}");
     }
     assert_eq!(world.spends(), 0);
+}
+
+/// Reads until the answer on this stream has ended; nobody is told to stop meanwhile.
+fn read_answer(connection: &mut Http2, stream: u32) {
+    let is_last = |frame: &Frame| frame.stream == stream && frame.flags & END_STREAM != 0;
+    loop {
+        let frame = connection.receive();
+        assert_ne!(frame.kind, RST_STREAM, "{frame:?}");
+        if [HEADERS, DATA].contains(&frame.kind) && is_last(&frame) {
+            return;
+        }
+    }
+}
+
+/// nghttp2 (curl) and h2 of Python throw an answer away whose stream is reset before they have sent everything.
+#[test]
+fn over_http2_a_refusal_does_not_reset_the_stream_while_its_body_is_sent() {
+    let world = World::new();
+    let mut connection = Http2::open(world.server.url(), &[]);
+    for (stream, path) in [(1, "/v2/nope"), (3, "/livez"), (5, "/v2/ratelimit.limit")] {
+        connection.send(&frame(HEADERS, END_HEADERS, stream, &asks_for(Method::Post, path)));
+        // Without a length the last one is too large, or not, only when it has ended.
+        let early = path != "/v2/ratelimit.limit";
+        if early {
+            read_answer(&mut connection, stream);
+        }
+        connection.send(&frame(DATA, 0, stream, &[b' '; 10_000]));
+        connection.send(&frame(DATA, END_STREAM, stream, b" "));
+        if !early {
+            read_answer(&mut connection, stream);
+        }
+        connection.send(&frame(PING, 0, 0, b"all read"));
+        let told = std::iter::from_fn(|| Some(connection.receive()));
+        let until_seen: Vec<_> = told.take_while(|frame| frame.kind != PING).collect();
+        assert!(until_seen.iter().all(|frame| frame.kind != RST_STREAM), "{until_seen:?}");
+    }
+}
+
+#[test]
+fn over_http2_a_refused_body_that_never_ends_holds_its_stream_for_two_seconds() {
+    let world = World::new();
+    let mut connection = Http2::open(world.server.url(), &[]);
+    connection.send(&frame(HEADERS, END_HEADERS, 1, &asks_for(Method::Post, "/v2/nope")));
+    read_answer(&mut connection, 1);
+    let begun = now();
+    let told = std::iter::from_fn(|| Some(connection.receive()));
+    let reset = told.into_iter().find(|frame| frame.kind == RST_STREAM).expect("an end");
+    assert_eq!((reset.stream, &*reset.payload), (1, &[0; 4][..]), "without an error");
+    let held = begun.elapsed();
+    assert!((1..10).contains(&held.as_secs()), "{held:?}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tollkeeper_testkit::{Connection, SlowSockets};
 
+use crate::http2::{END_HEADERS, END_STREAM, HEADERS, Http2, Method, asks_for, frame};
 use crate::time::{eventually, now, pause};
 use crate::world::{World, ask, side_by_side};
 
@@ -17,18 +18,6 @@ fn most_held(pid: u32) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its peak");
     let kib: u64 = line.trim_end_matches("kB").trim().parse().expect("a number");
     kib << 10
-}
-
-/// One frame of HTTP/2.
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).expect("short").to_be_bytes();
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
-}
-
-/// `GET` as HPACK has it without a table: method, scheme, path and authority.
-fn asks_for(path: &str) -> Vec<u8> {
-    let length = u8::try_from(path.len()).expect("short");
-    [&[0x82, 0x86, 0x04, length], path.as_bytes(), &[0x01, 4], b"test"].concat()
 }
 
 #[test]
@@ -101,13 +90,11 @@ fn who_takes_no_byte_of_its_answers_holds_no_copies_of_them() {
     let world = World::new();
     let size = world.client().get("/openapi.json").body.len() as u64;
     let before = most_held(world.server.pid());
-    let mut connection = Connection::open(world.server.url()).expect("open");
     // A window of nothing for every stream.
-    let settings = frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]);
-    let asks = (0..STREAMS).flat_map(|at| frame(1, 5, 2 * at + 1, &asks_for("/openapi.json")));
-    let opening = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".iter().copied();
-    let sent: Vec<u8> = opening.chain(settings).chain(asks).collect();
-    connection.send(&sent).expect("sent");
+    let mut connection = Http2::open(world.server.url(), &[0, 4, 0, 0, 0, 0]);
+    let asks = asks_for(Method::Get, "/openapi.json");
+    let ask = |at| frame(HEADERS, END_HEADERS | END_STREAM, 2 * at + 1, &asks);
+    connection.send(&(0..STREAMS).flat_map(ask).collect::<Vec<_>>());
     let answered = "tollkeeper_responses_total{status=\"200\"}";
     eventually("all are answered", || world.metric(answered) >= u64::from(STREAMS));
     let copies = u64::from(STREAMS) * size;

@@ -13,10 +13,11 @@ fn a_lease_that_ends_with_an_answer_about_the_next_window_goes_back() {
     let mut spent = 0;
     let errand = loop {
         match desk.near(&one, Link::Up) {
-            NearLease::Waits(_, Some(errand)) => desk.run(errand),
             // Enough is held, and a call for more leaves behind the answer.
             NearLease::Dealt(_, Some(errand)) if spent > 100 => break errand,
-            NearLease::Dealt(_, Some(errand)) => desk.run(errand),
+            NearLease::Dealt(_, Some(errand)) | NearLease::Waits(_, Some(errand)) => {
+                desk.run(errand);
+            }
             NearLease::Dealt(..) => {}
             NearLease::Waits(_, None) => panic!("nobody else waits"),
         }

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tollkeeper_account::{JournalError, Keeper, Ledger, Meter, Recovered};
 use tollkeeper_decide::{Cells, Decider, Directory, Lifetime, Mode, OriginError, Ports};
 use tollkeeper_redis::ConfigCache;
-use tollkeeper_store::{BootstrapKey, KeyOrigin, Store, StoreError, StoredModes};
+use tollkeeper_store::{BootstrapKey, FileLock, KeyOrigin, Store, StoreError, StoredModes};
 use tollkeeper_wire::DatabaseKind;
 
 use crate::app::{App, Readiness};
@@ -39,7 +39,7 @@ use crate::rule_books::RuleKeeper;
 use crate::settings::{Database, Settings};
 use crate::shared_cache::SharedCache;
 use crate::usage::{Pace, UsageFlow};
-use crate::{fleet, follower, limit_stats, upkeep};
+use crate::{fleet, follower, limit_stats, offline, upkeep};
 use journal::{held_leases, open_journal, start_keeper, usage_flow};
 
 /// Descriptors beside those of clients: listeners, database, journal, logs.
@@ -91,6 +91,7 @@ struct Server {
     store: Store,
     clock: Clock,
     _data_dir: DataDir,
+    _file_lock: Option<FileLock>,
 }
 
 // === impl Server ===
@@ -106,6 +107,7 @@ impl Server {
         let data_dir = DataDir::open(&settings.data_dir)?;
         let keyring = Arc::new(keyring(&settings, &data_dir)?);
         let clock = Clock::start();
+        let file_lock = offline::hold_database(&settings)?;
         let store = match &settings.database {
             Database::Sqlite { path } => Store::open(path).await?,
             Database::Postgres { url, replica } => {
@@ -262,6 +264,7 @@ impl Server {
             store,
             clock,
             _data_dir: data_dir,
+            _file_lock: file_lock,
         };
         Ok((server, listener))
     }

@@ -15,6 +15,12 @@ pub enum StoreError {
         #[source]
         fault: Fault,
     },
+    #[error(
+        "the database {} is in use by another server: stop that one, or give this one a file of its own with \
+         TOLLKEEPER_DATABASE_URL. Several servers share limits over Redis, each with its own file, or over PostgreSQL",
+        path.display()
+    )]
+    FileInUse { path: PathBuf },
     #[error("the database at {at} cannot be used")]
     Unreachable {
         at: String,

@@ -1,6 +1,7 @@
 //! The wiring: opens everything in order, serves until told to stop, closes everything in the other order.
 
 mod journal;
+mod stop;
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -10,8 +11,6 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::{Handle, Runtime};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
 use tokio::time::timeout;
 use tollkeeper_account::{JournalError, Keeper, Ledger, Meter, Recovered};
 use tollkeeper_decide::{Cells, Decider, Directory, Lifetime, Mode, OriginError, Ports};
@@ -41,6 +40,7 @@ use crate::shared_cache::SharedCache;
 use crate::usage::{Pace, UsageFlow};
 use crate::{fleet, follower, limit_stats, offline, upkeep};
 use journal::{held_leases, open_journal, start_keeper, usage_flow};
+use stop::stop_signal;
 
 /// Descriptors beside those of clients: listeners, database, journal, logs.
 const DESCRIPTORS_OWN: u64 = 64;
@@ -65,7 +65,7 @@ pub enum ServeError {
     Machine(#[from] io::Error),
 }
 
-/// Serves until SIGTERM or SIGINT, then drains. Blocks.
+/// Serves until SIGTERM, SIGINT or SIGHUP, then drains. Blocks.
 pub fn serve(settings: Settings) -> Result<(), ServeError> {
     let backstage = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -461,21 +461,4 @@ fn raise_descriptors(wanted: u64) -> u64 {
         tracing::warn!("only {room} connections at once: raise the open-file limit for {wanted}");
     }
     room.min(wanted)
-}
-
-/// True when the process is asked to end. Registered before anything starts, so that no signal is missed.
-fn stop_signal() -> io::Result<watch::Receiver<bool>> {
-    let (tell, told) = watch::channel(false);
-    let (mut terminate, mut interrupt) =
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        let _ = tell.send(true);
-        // A sender that is dropped would look like a second signal.
-        std::future::pending::<()>().await;
-    });
-    Ok(told)
 }

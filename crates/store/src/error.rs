@@ -173,6 +173,7 @@ impl From<StoreError> for OriginError {
             return Self::NulText;
         }
         let causes = std::iter::successors(std::error::Error::source(&error), |it| it.source());
-        Self::new(causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}")))
+        let text = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
+        if error.is_of_the_disk() { Self::Full(text.into()) } else { Self::new(text) }
     }
 }

@@ -56,6 +56,7 @@ impl Doctor {
                 findings.extend(data_dir::check(&settings.data_dir));
                 findings.extend(data_dir::check_database(&settings));
                 findings.extend(lock::check(&settings.data_dir));
+                findings.extend(lock::check_database(&settings));
                 findings.extend(servers::check(&settings));
                 findings.push(machine::open_files(settings.max_connections));
                 findings.push(machine::clock(Some(&settings.data_dir)));

@@ -9,7 +9,7 @@ use crate::failure::{Failure, chain};
 use crate::output;
 use crate::setting_flags::SettingFlags;
 
-/// Run the server until it is told to stop (SIGTERM or Ctrl-C)
+/// Run the server until it is told to stop (SIGTERM, Ctrl-C or a closed terminal)
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     #[command(flatten)]
@@ -38,6 +38,8 @@ fn start_log(filter: &str) -> Result<(), Failure> {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        // There is nowhere else to say it: who tried would panic where the terminal is gone.
+        .log_internal_errors(false)
         .with_ansi(output::stderr_shows_colour())
         .init();
     Ok(())

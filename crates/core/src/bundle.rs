@@ -3,6 +3,9 @@
 
 use crate::{Admission, Cost, Limit, Millis, Outcome, State};
 
+#[cfg(test)]
+mod tests;
+
 /// One limit to check, against the state in `slot`. Two checks may share a slot.
 #[derive(Clone, Copy, Debug)]
 pub struct Check {
@@ -17,8 +20,8 @@ pub struct Settled {
     pub passed: bool,
     /// The limits alone had room. Without `passed` it was the condition beside them that did not hold.
     pub had_room: bool,
-    /// In the order of the checks. When the bundle is denied, those that would have passed
-    /// report what they have left unspent.
+    /// In the order of the checks. When the bundle passes, each reports what is left after all of it, and else what is left
+    /// with nothing spent.
     pub outcomes: Vec<Outcome>,
 }
 
@@ -36,14 +39,20 @@ pub fn settle_if(
     condition: impl FnOnce() -> bool,
 ) -> Settled {
     let mut outcomes = probe_all(checks, states, now);
+    let repeats = repeats(checks, states.len());
+    if repeats && outcomes.iter().all(Outcome::admitted) {
+        walk_through(checks, states, &mut outcomes, now);
+    }
     let had_room = outcomes.iter().all(Outcome::admitted);
     let passed = had_room && condition();
     if passed {
         for check in checks {
-            spend_in_place(&mut states[check.slot], check, now);
+            states[check.slot].step(&check.limit, check.cost, now);
         }
-    } else {
-        report_unspent(checks, states, &mut outcomes, now);
+    }
+    // Alone on its slot, what passed has said already what is left of it.
+    if repeats || !passed {
+        report_left(checks, states, &mut outcomes, now);
     }
     Settled { passed, had_room, outcomes }
 }
@@ -65,14 +74,25 @@ fn probe_all(checks: &[Check], states: &[State], now: Millis) -> Vec<Outcome> {
     checks.iter().map(weigh).collect()
 }
 
-fn spend_in_place(state: &mut State, check: &Check, now: Millis) {
-    let old = std::mem::replace(state, State::Fixed(crate::FixedWindow::default()));
-    *state = old.spend(&check.limit, check.cost, now).1;
+/// Is some slot asked more than once?
+fn repeats(checks: &[Check], slots: usize) -> bool {
+    let mut met = vec![false; slots];
+    checks.iter().any(|check| std::mem::replace(&mut met[check.slot], true))
 }
 
-fn report_unspent(checks: &[Check], states: &[State], outcomes: &mut [Outcome], now: Millis) {
+/// One slot fills at one rate, also where its checks differ in theirs: what was weighed together must pass step by step too,
+/// as it will be spent.
+fn walk_through(checks: &[Check], states: &[State], outcomes: &mut [Outcome], now: Millis) {
+    let mut states = states.to_vec();
     for (check, outcome) in checks.iter().zip(outcomes) {
-        let unspent = states[check.slot].probe(&check.limit, Cost::PEEK, now);
-        *outcome = Outcome { admission: outcome.admission, ..unspent };
+        *outcome = states[check.slot].step(&check.limit, check.cost, now);
+    }
+}
+
+/// What each check would find if it asked for nothing now.
+fn report_left(checks: &[Check], states: &[State], outcomes: &mut [Outcome], now: Millis) {
+    for (check, outcome) in checks.iter().zip(outcomes) {
+        let left = states[check.slot].probe(&check.limit, Cost::PEEK, now);
+        *outcome = Outcome { admission: outcome.admission, ..left };
     }
 }

@@ -18,6 +18,9 @@ pub type Loading<T> = Pin<Box<dyn Future<Output = Result<T, OriginError>> + Send
 pub enum OriginError {
     #[error("storage did not answer: {0}")]
     Silent(Arc<str>),
+    /// It answered that nothing can be written: its disk is full, or fails.
+    #[error("storage has no room: {0}")]
+    Full(Arc<str>),
     /// Not even asked: too many loads had found nothing.
     #[error("storage was not asked: too many unknown keys at once")]
     Spared,

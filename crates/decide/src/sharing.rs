@@ -8,7 +8,7 @@ use tollkeeper_core::{Consistency, Cost, Millis, Outcome, Settled, Sharing};
 
 use crate::cells::{CellAsk, Cells, Returned};
 use crate::fleet::{Arrears, Beside, Fleet, Gathered, Mode, SharedAsk, Since};
-use crate::lease::{LeaseAsk, Scope};
+use crate::lease::{Dealt, LeaseAsk, Scope};
 
 /// A limit to check, and where it is counted.
 #[derive(Clone, Copy, Debug)]
@@ -287,7 +287,8 @@ impl Shared {
             gathered.commit();
         }
         let had_room = here.had_room && passed && in_time;
-        let (mut ours, mut theirs) = (here.outcomes.into_iter(), dealt.iter());
+        let mut ours = here.outcomes.into_iter();
+        let mut theirs = dealt.iter().zip(left(&dealt, &places, asks, here.passed));
         let mut joint = Joint {
             settled: Settled {
                 passed: here.passed,
@@ -298,23 +299,38 @@ impl Shared {
             unavailable: dealt.iter().any(|one| one.unavailable),
             at: dealt.first().map_or(now, |one| one.at),
         };
-        for (place, ask) in asks.iter().enumerate() {
+        for place in 0..asks.len() {
             let shared = places.contains(&place).then(|| theirs.next()).flatten();
-            let outcome = shared.map(|one| one.outcome).or_else(|| ours.next());
-            joint.degraded.push(shared.is_some_and(|one| one.degraded));
-            joint.settled.outcomes.extend(
-                outcome.map(|outcome| unspent(outcome, ask, here.passed, shared.is_some())),
-            );
+            let outcome = shared.map(|(one, remaining)| Outcome { remaining, ..one.outcome });
+            joint.degraded.push(shared.is_some_and(|(one, _)| one.degraded));
+            joint.settled.outcomes.extend(outcome.or_else(|| ours.next()));
         }
         joint
     }
 }
 
-/// Where the whole was refused, what was set aside for one part is still there.
-fn unspent(outcome: Outcome, ask: &CellAsk, passed: bool, shared: bool) -> Outcome {
-    if passed || !shared || !outcome.admitted() {
-        return outcome;
-    }
-    let remaining = outcome.remaining.saturating_add(ask.cost.get()).min(outcome.limit);
-    Outcome { remaining, ..outcome }
+/// What remains for each of the shared asks: after all of them where the whole has passed, and else with nothing of it spent.
+/// Each was told how its cell stood when its own units were set aside, before those of later asks of the same cell.
+fn left(dealt: &[Dealt], places: &[usize], asks: &[CellAsk], passed: bool) -> SmallVec<[u64; 2]> {
+    let same = |one: usize, other: usize| asks[places[one]].key == asks[places[other]].key;
+    let aside = |of: usize, until: usize| -> u64 {
+        let units = |at: usize| dealt[at].units.map_or(0, |units| units.units);
+        (0..until).filter(|at| same(*at, of)).map(units).sum()
+    };
+    let alone = |at: usize| (0..dealt.len()).all(|other| other == at || !same(other, at));
+    let free = |at: usize| dealt[at].outcome.remaining.saturating_add(aside(at, at + 1));
+    let used = |at: usize| dealt[at].outcome.limit.saturating_sub(free(at));
+    let remaining = |at: usize| {
+        let Dealt { outcome, degraded, .. } = dealt[at];
+        if passed && alone(at) {
+            return outcome.remaining;
+        }
+        // A small limit says nothing of how far it is passed; a larger one of the same cell does. In an outage each goes by a
+        // share of its own.
+        let known = (0..dealt.len()).filter(|other| same(*other, at) && !dealt[*other].degraded);
+        let used = if degraded { used(at) } else { known.map(used).max().unwrap_or(0) };
+        let spent = if passed { aside(at, dealt.len()) } else { 0 };
+        outcome.limit.saturating_sub(used.saturating_add(spent))
+    };
+    (0..dealt.len()).map(remaining).collect()
 }

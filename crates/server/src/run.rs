@@ -1,6 +1,7 @@
 //! The wiring: opens everything in order, serves until told to stop, closes everything in the other order.
 
 mod journal;
+mod stop;
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -10,13 +11,11 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::{Handle, Runtime};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
 use tokio::time::timeout;
 use tollkeeper_account::{JournalError, Keeper, Ledger, Meter, Recovered};
 use tollkeeper_decide::{Cells, Decider, Directory, Lifetime, Mode, OriginError, Ports};
 use tollkeeper_redis::ConfigCache;
-use tollkeeper_store::{BootstrapKey, KeyOrigin, Store, StoreError, StoredModes};
+use tollkeeper_store::{BootstrapKey, FileLock, KeyOrigin, Store, StoreError, StoredModes};
 use tollkeeper_wire::DatabaseKind;
 
 use crate::app::{App, Readiness};
@@ -39,8 +38,9 @@ use crate::rule_books::RuleKeeper;
 use crate::settings::{Database, Settings};
 use crate::shared_cache::SharedCache;
 use crate::usage::{Pace, UsageFlow};
-use crate::{fleet, follower, limit_stats, upkeep};
+use crate::{fleet, follower, limit_stats, offline, upkeep};
 use journal::{held_leases, open_journal, start_keeper, usage_flow};
+use stop::stop_signal;
 
 /// Descriptors beside those of clients: listeners, database, journal, logs.
 const DESCRIPTORS_OWN: u64 = 64;
@@ -65,7 +65,7 @@ pub enum ServeError {
     Machine(#[from] io::Error),
 }
 
-/// Serves until SIGTERM or SIGINT, then drains. Blocks.
+/// Serves until SIGTERM, SIGINT or SIGHUP, then drains. Blocks.
 pub fn serve(settings: Settings) -> Result<(), ServeError> {
     let backstage = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -91,6 +91,7 @@ struct Server {
     store: Store,
     clock: Clock,
     _data_dir: DataDir,
+    _file_lock: Option<FileLock>,
 }
 
 // === impl Server ===
@@ -106,6 +107,7 @@ impl Server {
         let data_dir = DataDir::open(&settings.data_dir)?;
         let keyring = Arc::new(keyring(&settings, &data_dir)?);
         let clock = Clock::start();
+        let file_lock = offline::hold_database(&settings)?;
         let store = match &settings.database {
             Database::Sqlite { path } => Store::open(path).await?,
             Database::Postgres { url, replica } => {
@@ -262,6 +264,7 @@ impl Server {
             store,
             clock,
             _data_dir: data_dir,
+            _file_lock: file_lock,
         };
         Ok((server, listener))
     }
@@ -458,21 +461,4 @@ fn raise_descriptors(wanted: u64) -> u64 {
         tracing::warn!("only {room} connections at once: raise the open-file limit for {wanted}");
     }
     room.min(wanted)
-}
-
-/// True when the process is asked to end. Registered before anything starts, so that no signal is missed.
-fn stop_signal() -> io::Result<watch::Receiver<bool>> {
-    let (tell, told) = watch::channel(false);
-    let (mut terminate, mut interrupt) =
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        let _ = tell.send(true);
-        // A sender that is dropped would look like a second signal.
-        std::future::pending::<()>().await;
-    });
-    Ok(told)
 }

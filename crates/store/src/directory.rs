@@ -75,7 +75,12 @@ impl Directory for Store {
 
     fn create_namespace(&self, tenant_id: &str, name: &str) -> Loading<()> {
         let (store, tenant_id, name) = (self.clone(), tenant_id.to_owned(), name.to_owned());
-        loading(async move { store.make_namespace(&tenant_id, &name).await })
+        loading(async move {
+            let made = store.make_namespace(&tenant_id, &name).await;
+            made.inspect_err(|error| {
+                store.note_failure(error);
+            })
+        })
     }
 }
 

@@ -15,6 +15,12 @@ pub enum StoreError {
         #[source]
         fault: Fault,
     },
+    #[error(
+        "the database {} is in use by another server: stop that one, or give this one a file of its own with \
+         TOLLKEEPER_DATABASE_URL. Several servers share limits over Redis, each with its own file, or over PostgreSQL",
+        path.display()
+    )]
+    FileInUse { path: PathBuf },
     #[error("the database at {at} cannot be used")]
     Unreachable {
         at: String,
@@ -167,6 +173,7 @@ impl From<StoreError> for OriginError {
             return Self::NulText;
         }
         let causes = std::iter::successors(std::error::Error::source(&error), |it| it.source());
-        Self::new(causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}")))
+        let text = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
+        if error.is_of_the_disk() { Self::Full(text.into()) } else { Self::new(text) }
     }
 }

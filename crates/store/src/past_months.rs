@@ -9,7 +9,8 @@ use tollkeeper_core::{Millis, Month};
 
 use crate::bind::{binds, signed, unsigned};
 use crate::db::{Conn, Db, PgPools, Pools, Purpose};
-use crate::{Bind, Each, Fault, Store, StoreError};
+use crate::file_lock::lock;
+use crate::{Bind, Each, Store, StoreError};
 
 /// Some two megabytes: far below what a statement may take, and few enough statements for millions of rows.
 const PAGE_ROWS: usize = 8_192;
@@ -103,7 +104,8 @@ impl Store {
         match &self.db {
             Db::Lite { write, .. } => {
                 let options = write.connect_options();
-                Ok(lock_file(&options.get_filename().with_extension("archive-lock"))?)
+                let held = lock(&options.get_filename().with_extension("archive-lock"))?;
+                Ok(held.map(|file| ArchiveLock(Holding::File(file))))
             }
             Db::Pg(pools) => lock_session(pools).await,
         }
@@ -261,19 +263,6 @@ async fn rows_of(
     match from {
         Each::Pg(_) => from.all(ROWS, binds).await,
         Each::Lite(_) => packed::rows(from, binds).await,
-    }
-}
-
-fn lock_file(path: &std::path::Path) -> Result<Option<ArchiveLock>, Fault> {
-    use std::fs::{OpenOptions, TryLockError};
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(0o600);
-    let file = options.open(path)?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(ArchiveLock(Holding::File(file)))),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(error.into()),
     }
 }
 

@@ -113,12 +113,24 @@ impl Tollkeeper {
         if self.child.try_wait()?.is_none() {
             kill_process(Pid::from_child(&self.child), Signal::TERM)?;
         }
+        self.end()
+    }
+
+    /// What a server is told whose terminal is closed (SIGHUP).
+    pub fn hang_up(&self) -> io::Result<()> {
+        Ok(kill_process(Pid::from_child(&self.child), Signal::HUP)?)
+    }
+
+    /// Waits for one that was asked to end.
+    pub fn end(&mut self) -> io::Result<ExitStatus> {
         if self.ended_within(STOP_PATIENCE)? {
             return self.wait_for_end();
         }
         self.kill9()?;
-        let text =
-            format!("still running {STOP_PATIENCE:?} after SIGTERM; it said:\n{}", self.stderr());
+        let text = format!(
+            "still running {STOP_PATIENCE:?} after it was asked to end; it said:\n{}",
+            self.stderr()
+        );
         Err(io::Error::new(io::ErrorKind::TimedOut, text))
     }
 

@@ -47,7 +47,7 @@ impl Described for SetOverrideRequest<'_> {
         Field::required(
             "limit",
             Shape::Integer(OVERRIDE_LIMIT),
-            "Units that fit into one duration; 0 blocks.",
+            "Units that fit into one duration; 0 blocks. Above 10,000 a `sliding_log` is counted as a sliding window.",
         ),
         Field::required(
             "duration",

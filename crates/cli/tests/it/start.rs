@@ -3,6 +3,7 @@
 mod commands;
 mod disk;
 mod one_database;
+mod one_file;
 mod refusals;
 mod root_key;
 pub(crate) mod terminal;

@@ -86,6 +86,16 @@ pub(crate) fn start(folder: &Path, env: &[(&str, &str)]) -> Result<Tollkeeper, S
     Tollkeeper::start(BINARY, folder, env)
 }
 
+/// Starts the server behind a script: the harness runs `sh serve` in the folder.
+pub(crate) fn start_behind(
+    script: &str,
+    folder: &Path,
+    env: &[(&str, &str)],
+) -> Result<Tollkeeper, StartFailure> {
+    fs::write(folder.join("serve"), format!("{script}\nexec {BINARY} serve\n")).expect("written");
+    Tollkeeper::start("/bin/sh", folder, env)
+}
+
 /// One caller with one connection.
 pub(crate) struct Client {
     pub(crate) connection: Connection,

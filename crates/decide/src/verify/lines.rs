@@ -97,6 +97,16 @@ impl Lines {
         }
     }
 
+    /// What a line asks of its cell together with those before it, as in every bundle. A line that asks for nothing never fails.
+    pub(super) fn asked_until(&self, place: usize) -> Cost {
+        let CellAsk { key, cost, .. } = self.all[place].ask;
+        if cost == Cost::PEEK {
+            return cost;
+        }
+        let before = self.all[..place].iter().filter(|line| line.ask.key == key);
+        before.map(|line| line.ask.cost).fold(cost, Cost::plus)
+    }
+
     pub(super) fn routed(&self) -> SmallVec<[Routed<'_>; 1]> {
         self.all.iter().map(|line| line.routed(&self.names)).collect()
     }

@@ -94,7 +94,7 @@ impl Decider {
         }
         for place in looked {
             let outcome = &mut joint.settled.outcomes[place];
-            *outcome = as_asked(*outcome, lines.all[place].ask.cost);
+            *outcome = as_asked(*outcome, lines.asked_until(place));
             joint.settled.had_room &= outcome.admitted();
         }
         if let Some(fleet) = self.fleet() {

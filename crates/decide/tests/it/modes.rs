@@ -1,5 +1,7 @@
 //! A change of mode is not worth a second quota: what nodes admitted in memory counts in Redis, whichever way leads there.
 
+mod bundles;
+
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -158,15 +160,23 @@ impl Node {
     }
 
     async fn warm(&self, identifier: &str, limit: Limit, cost: u64) -> Warm {
-        let sharing = Sharing::default();
-        let cost = Cost::new(cost).unwrap();
-        let check = LimitCheck { namespace: "api", identifier, limit, cost, sharing };
+        self.warm_all(&[(identifier, limit, cost)]).await
+    }
+
+    async fn warm_all(&self, asks: &[(&str, Limit, u64)]) -> Warm {
+        let checks = asks.iter().map(|(identifier, limit, cost)| LimitCheck {
+            namespace: "api",
+            identifier,
+            limit: *limit,
+            cost: Cost::new(*cost).unwrap(),
+            sharing: Sharing::default(),
+        });
         let ask = LimitAsk {
             caller: root_key(&["*"]),
             action: "limit",
             missing: Missing::Refuse,
             once: false,
-            checks: std::iter::once(check).collect(),
+            checks: checks.collect(),
         };
         self.decider.warm(&ask, self.shared.now(), &mut |_, _| ()).await.unwrap()
     }

@@ -114,6 +114,17 @@ async fn a_limit_of_the_requests_own_replaces_a_stored_one_of_that_name() {
 }
 
 #[tokio::test]
+async fn a_counter_that_a_request_names_twice_shows_what_both_leave() {
+    let node = node();
+    node.add(1, |_| ());
+    let own = [ad_hoc("requests", 10, 5), ad_hoc("requests", 6, 0), ad_hoc("requests", 20, 2)];
+    assert_eq!(
+        limits(&node, &ask_naming(1, &own)).await,
+        [left("requests", 6, 0), left("requests", 10, 3), left("requests", 20, 13)]
+    );
+}
+
+#[tokio::test]
 async fn counters_of_different_durations_are_apart() {
     let node = node();
     node.add(1, |_| ());

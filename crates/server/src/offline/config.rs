@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::file::{create_private, finish, hex, unfinished};
-use super::{OfflineError, open_store};
+use super::{OfflineError, hold_database, open_store};
 use crate::data_dir::DataDir;
 use crate::keyring::Keyring;
 use crate::settings::{Database, Settings};
@@ -93,7 +93,7 @@ pub(super) async fn import_config(
 ) -> Result<ConfigCopied, OfflineError> {
     let head = check(from)?;
     // No server may make the store its own meanwhile. PostgreSQL is guarded by having to be empty.
-    let _held = DataDir::open(&settings.data_dir)?;
+    let _held = (DataDir::open(&settings.data_dir)?, hold_database(settings)?);
     if head.secret_fingerprint.is_some() && head.secret_fingerprint != fingerprint(settings) {
         return Err(OfflineError::OtherSecret);
     }

@@ -9,7 +9,7 @@ use tollkeeper_store::BackupFile;
 
 use super::backup::{FINGERPRINT, JOURNAL, SECRET};
 use super::file::{beside, create_private, remove, sync_folder_of};
-use super::{ConfigCopied, Manifest, OfflineError, config};
+use super::{ConfigCopied, Manifest, OfflineError, config, hold_database};
 use crate::data_dir::{DataDir, HALF_RESTORED};
 use crate::settings::{Database, Settings};
 
@@ -65,7 +65,7 @@ async fn restore_backup(
     let Database::Sqlite { path: database } = &settings.database else {
         return Err(OfflineError::NotForPostgres);
     };
-    let _held = DataDir::hold(&settings.data_dir)?;
+    let _held = (DataDir::hold(&settings.data_dir)?, hold_database(settings)?);
     let manifest = match Manifest::check(from) {
         Ok(manifest) => Some(manifest),
         Err(OfflineError::NoManifest { .. }) if checked == Checked::ByContent => None,

@@ -33,6 +33,7 @@ impl From<OriginError> for Refusal {
             OriginError::Spared => Self::KeysFlooded,
             OriginError::NotReset => Self::NotReset,
             OriginError::NulText => Self::nul_text(),
+            OriginError::Full(_) => Self::DiskFull(error.to_string()),
             OriginError::Silent(_) => Self::Unavailable(error.to_string()),
         }
     }
@@ -110,6 +111,14 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_as_one_by_every_way_it_is_met() {
+        let met = || StoreError::Fault(Fault::Full);
+        for refusal in [Refusal::from(&met()), Refusal::from(OriginError::from(met()))] {
+            assert!(matches!(refusal, Refusal::DiskFull(_)), "{refusal:?}");
+        }
+    }
 
     #[test]
     fn a_text_that_the_database_cannot_store_is_the_callers_mistake_by_every_way_it_is_met() {

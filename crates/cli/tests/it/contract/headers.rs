@@ -84,6 +84,20 @@ fn a_bundle_speaks_of_the_limit_with_least_remaining() {
 }
 
 #[test]
+fn a_bundle_that_names_one_cell_twice_says_what_the_next_request_will_find() {
+    let world = World::new();
+    let mut client = world.client();
+    let mut twice = [ask("api", "ann", 3), ask("api", "ann", 5)];
+    twice[1]["cost"] = json!(2);
+    let answer = client.post("ratelimit.multiLimit", &json!(twice));
+    let left: Vec<_> = (0..2).map(|at| &answer.json["data"]["limits"][at]["remaining"]).collect();
+    assert_eq!(left, [0, 2], "{}", answer.json);
+    assert_eq!(number(&answer.response, "x-ratelimit-limit"), 3);
+    assert_eq!(number(&answer.response, "x-ratelimit-remaining"), 0);
+    assert_eq!(client.limit(&ask("api", "ann", 3))["remaining"], 0);
+}
+
+#[test]
 fn peeks_say_where_the_caller_stands_too() {
     let world = World::new();
     let mut client = world.client();

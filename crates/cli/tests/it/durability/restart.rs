@@ -1,8 +1,11 @@
 //! SIGTERM and a new start: every counter, override and namespace is as it was.
 
+use std::time::Duration;
+
 use serde_json::json;
 
-use crate::world::{ALGORITHMS, LONG_MS, World, ask, start};
+use crate::time::pause;
+use crate::world::{ALGORITHMS, Client, LONG_MS, World, ask, start, start_behind};
 
 #[test]
 fn an_orderly_restart_changes_no_counter_of_any_algorithm() {
@@ -52,6 +55,31 @@ fn overrides_and_namespaces_are_kept_with_their_ids() {
         assert_eq!((&limited["limit"], &limited["overrideId"]), (&json!(8), &id));
         assert_eq!(client.post("ratelimit.limit", &ask("gone", "ann", 5)).status(), 410);
     }
+}
+
+#[test]
+fn a_terminal_that_is_closed_ends_the_server_as_orderly_as_sigterm_does() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // What is written to a terminal that is gone fails, as it does here.
+    let mut server = start_behind("exec 2>/dev/full", folder.path(), &[]).expect("it starts");
+    Client::new(server.url(), server.root_key()).spend("ann", "sliding_window", 3);
+    server.hang_up().expect("told");
+    let status = server.end().expect("it ends by itself");
+    assert!(status.success(), "{status}");
+    let server = start(folder.path(), &[]).expect("it starts again");
+    let used = Client::new(server.url(), server.root_key()).used("ann", "sliding_window");
+    assert_eq!(used, 3);
+}
+
+#[test]
+fn a_server_that_is_started_by_nohup_outlives_its_terminal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut server = start_behind("trap '' HUP", folder.path(), &[]).expect("it starts");
+    server.hang_up().expect("told");
+    pause(Duration::from_millis(300));
+    let limited = Client::new(server.url(), server.root_key()).limit(&ask("api", "ann", 5));
+    assert_eq!(limited["success"], true);
+    assert!(server.terminate().expect("it ends by itself").success());
 }
 
 #[test]

@@ -76,6 +76,19 @@ fn dry_runs_and_explanations_spend_nothing_of_shared_limits_either() {
     }
 }
 
+#[test]
+fn a_dry_run_that_names_one_shared_limit_twice_is_told_what_both_come_to() {
+    let redis = RedisServer::start().expect("a Redis");
+    let [world, _] = two_nodes(&redis);
+    let mut client = world.client();
+    let asking = |cost: u64| {
+        let own = json!({"name": "own", "limit": 3, "duration": 60_000_000, "cost": cost});
+        json!({"externalId": "ann", "ratelimits": [own, own], "dryRun": true})
+    };
+    assert_eq!(verdict(&check(&mut client, &asking(1))), ("VALID", 200));
+    assert_eq!(verdict(&check(&mut client, &asking(2))), ("RATE_LIMITED", 429));
+}
+
 /// Two nodes that share limits, each with a store of its own.
 fn two_nodes(redis: &RedisServer) -> [World; 2] {
     let url: &'static str = redis.url().leak();

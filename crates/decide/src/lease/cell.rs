@@ -421,6 +421,7 @@ mod tests {
 
     #[test]
     fn a_cell_takes_less_than_half_a_kibibyte() {
-        assert!(size_of::<LeaseCell<()>>() <= 464);
+        // Whatever is above 448 bytes takes 512 of the allocator.
+        assert!(size_of::<LeaseCell<()>>() <= 472);
     }
 }

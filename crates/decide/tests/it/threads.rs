@@ -97,7 +97,7 @@ fn a_cell_that_is_named_twice_in_a_bundle_is_charged_for_both() {
     let twice = [ask("a", 10, 3), ask("b", 10, 1), ask("a", 10, 4)];
     let settled = cells.spend_all(&twice, Vec::new(), NOW);
     assert!(settled.passed);
-    assert_eq!(settled.outcomes.iter().map(|one| one.remaining).collect::<Vec<_>>(), [7, 9, 3]);
+    assert_eq!(settled.outcomes.iter().map(|one| one.remaining).collect::<Vec<_>>(), [3, 9, 3]);
     assert!(!cells.spend_all(&[ask("a", 10, 2), ask("a", 10, 2)], Vec::new(), NOW).passed);
     assert_eq!((remaining(&cells, "a", 10), remaining(&cells, "b", 10)), (3, 9));
 }

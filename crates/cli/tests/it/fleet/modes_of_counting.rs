@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Asked, Fleet, PATIENT, Tally, admitted, body, drive, one};
-use crate::time::{eventually, now};
+use crate::time::{eventually, now, pause};
 use crate::world::LONG_MS;
 
 #[test]
@@ -90,7 +90,7 @@ fn a_peek_at_a_busy_counter_takes_for_spent_what_is_and_not_what_is_lent() {
             while spent.load(Ordering::Relaxed) < LIMIT / 2 {
                 assert!(one(spender, &asked).admitted);
                 spent.fetch_add(1, Ordering::Relaxed);
-                std::thread::sleep(Duration::from_millis(2));
+                pause(Duration::from_millis(2));
             }
             over.store(true, Ordering::Relaxed);
         });

@@ -9,6 +9,8 @@ use governor::{DefaultKeyedRateLimiter, Quota};
 use tollkeeper_core::{Cost, Limit, Millis};
 use tollkeeper_decide::{CellAsk, CellHasher, Cells};
 
+mod shared;
+
 use crate::clock::Stopwatch;
 use crate::decide::CELLS_MAX;
 use crate::failure::Failure;
@@ -26,6 +28,14 @@ const BETWEEN_DRAINS: u64 = 20_000;
 const SETTLING: Duration = Duration::from_secs(3);
 
 const OURS: [&str; 3] = ["sliding_window", "fixed_window", "token_bucket"];
+/// Cells that are shared over Redis, the last two with a lease in hand.
+const SHARED: [&str; 5] = [
+    "sliding_window, shared",
+    "fixed_window, shared",
+    "token_bucket, shared",
+    "sliding_window, lent to",
+    "fixed_window, lent to",
+];
 
 /// Bytes per cell.
 struct Figures {
@@ -41,11 +51,15 @@ pub(crate) fn run() -> Result<(), Failure> {
         "memory",
         &["limiter", "bytes/cell, settled", "right after filling", "target (settled)"],
     );
-    for of in OURS.into_iter().chain(["governor"]) {
+    for of in OURS.into_iter().chain(SHARED).chain(["governor"]) {
         let figures = (0..ROUNDS).map(|_| ask(of)).collect::<Result<Vec<Figures>, _>>()?;
         let settled = Spread::of(figures.iter().map(|figures| figures.settled));
         let filled = Spread::of(figures.iter().map(|figures| figures.filled));
-        let target = if of == "governor" { Target::None } else { Target::AtMost(96.0) };
+        let target = match of {
+            "governor" => Target::None,
+            of if SHARED.contains(&of) => Target::AtMost(192.0),
+            _ => Target::AtMost(96.0),
+        };
         let verdict = target.verdict(settled.median);
         table.row(&[of.into(), tenths(settled), tenths(filled), verdict]);
     }
@@ -79,6 +93,11 @@ pub(crate) fn measure(of: &str) -> Result<(), Failure> {
         "sliding_window" => fill_cells(limits::sliding_window()?)?,
         "fixed_window" => fill_cells(limits::fixed_window()?)?,
         "token_bucket" => fill_cells(limits::token_bucket()?)?,
+        "sliding_window, shared" => shared::ask_once(limits::sliding_window()?)?,
+        "fixed_window, shared" => shared::ask_once(limits::fixed_window()?)?,
+        "token_bucket, shared" => shared::ask_once(limits::token_bucket()?)?,
+        "sliding_window, lent to" => shared::lend(limits::sliding_window()?)?,
+        "fixed_window, lent to" => shared::lend(limits::fixed_window()?)?,
         _ => fill_governor()?,
     }
     .map(|after| after.saturating_sub(before) as f64 / IDENTIFIERS as f64);
@@ -119,6 +138,15 @@ fn fill(ask_for: impl Fn(u64)) -> Result<[u64; 2], Failure> {
         (0..IDENTIFIERS).for_each(&ask_for);
     }
     Ok([filled, proc::resident_bytes()?])
+}
+
+/// The allocator gives back only while it is being used.
+fn settle() -> Result<(), Failure> {
+    let watch = Stopwatch::start();
+    while watch.elapsed() < SETTLING {
+        std::hint::black_box(identifier(watch.elapsed().as_secs()));
+    }
+    proc::resident_bytes().map(drop)
 }
 
 fn all_live(live: usize) -> Result<(), Failure> {

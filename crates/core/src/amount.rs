@@ -36,6 +36,8 @@ impl Cost {
 // === impl Quota ===
 
 impl Quota {
+    pub const ZERO: Self = Self(0);
+
     pub const fn new(amount: u64) -> Option<Self> {
         if amount <= AMOUNT_MAX { Some(Self(amount)) } else { None }
     }

@@ -73,6 +73,8 @@ impl From<Millis> for Micros {
 // === impl Width ===
 
 impl Width {
+    pub const MIN: Self = Self(NonZeroU64::MIN);
+
     pub const fn from_millis(ms: u64) -> Option<Self> {
         match NonZeroU64::new(ms) {
             Some(width) if ms <= WIDTH_MS_MAX => Some(Self(width)),

@@ -3,6 +3,7 @@
 
 mod absorb;
 mod ahead;
+mod asleep;
 mod cell;
 mod depart;
 mod errand;
@@ -13,6 +14,7 @@ mod mark;
 mod name;
 mod outage;
 mod pace;
+mod packed;
 mod parked;
 mod past;
 mod seen;

@@ -3,9 +3,9 @@
 /// Spending by windows, the current one and the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pace {
-    win: u64,
-    spent: u64,
-    before: u64,
+    pub(super) win: u64,
+    pub(super) spent: u64,
+    pub(super) before: u64,
 }
 
 // === impl Pace ===

@@ -14,8 +14,8 @@ const MARGIN_MS: u64 = 100;
 #[derive(Debug, Default)]
 pub(super) struct Past {
     /// By then so much was spent in all.
-    marks: VecDeque<(Millis, u64)>,
-    last: Millis,
+    pub(super) marks: VecDeque<(Millis, u64)>,
+    pub(super) last: Millis,
 }
 
 // === impl Past ===

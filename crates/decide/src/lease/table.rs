@@ -1,16 +1,14 @@
 //! All shared cells of one node, sharded and bounded. It decides what can be decided at once, says which
 //! calls must be made, and deals their answers out. It never makes a call itself.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::fmt;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tollkeeper_core::{Boot, Millis, Stand, Taken};
 
 use super::absorb::Dealing;
+use super::asleep::{Births, Slot};
 use super::cell::{First, LeaseCell, Sender};
 use super::mark::Ceilings;
 use super::sight::Sight;
@@ -22,9 +20,11 @@ use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 mod chores;
 mod detached;
 mod marks;
+mod shard;
 
 pub use chores::Place;
 pub(crate) use chores::UnderWay;
+use shard::Shard;
 
 /// A shard is walked, and grows, while requests for its cells wait: a thousand cells take a fraction of a millisecond.
 const CELLS_PER_SHARD: usize = 1_000;
@@ -52,7 +52,7 @@ pub struct LeaseTable<W> {
     boot: Boot,
     seq: AtomicU64,
     waiter: AtomicU64,
-    births: AtomicU64,
+    births: Births,
     nodes: AtomicU64,
     sight: Mutex<Option<Sight>>,
     ceilings: Option<Arc<dyn Ceilings>>,
@@ -106,13 +106,6 @@ impl<W> Default for Turn<W> {
     }
 }
 
-/// Boxed: a map that grows moves its entries while requests wait, and keeps as many places empty as it has full ones.
-type Shard<W> = HashMap<CellKey, Box<LeaseCell<W>>, BuildHasherDefault<Hashed>>;
-
-/// A cell's key is a keyed hash already.
-#[derive(Default)]
-struct Hashed(u64);
-
 // === impl LeaseTable ===
 
 impl<W> LeaseTable<W> {
@@ -125,7 +118,7 @@ impl<W> LeaseTable<W> {
             boot,
             seq: AtomicU64::new(1),
             waiter: AtomicU64::new(1),
-            births: AtomicU64::new(1),
+            births: Births::new(),
             nodes: AtomicU64::new(0),
             sight: Mutex::new(None),
             ceilings: None,
@@ -173,7 +166,7 @@ impl<W> LeaseTable<W> {
         now: Millis,
     ) -> Near {
         let mut shard = lock(self.shard(ask.key));
-        if !shard.contains_key(&ask.key)
+        if !shard.holds(ask.key)
             && shard.len() >= self.room
             && !make_room(&mut shard, now)
             && !self.search_room(ask.key, &mut shard, now)
@@ -182,15 +175,12 @@ impl<W> LeaseTable<W> {
             drop(shard);
             return self.detached(ask, name(), link, now);
         }
-        let cell = match shard.entry(ask.key) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => {
-                let born = lock(&self.sight).unwrap_or_else(|| Sight::guess(now));
-                let mut cell = LeaseCell::new(ask.key, Arc::new(name()), ask.limit, born);
-                cell.lease = self.first_lease();
-                entry.insert(Box::new(cell))
-            }
-        };
+        let cell = shard.wake_or_enter(ask.key, &self.births, || {
+            let born = lock(&self.sight).unwrap_or_else(|| Sight::guess(now));
+            let mut cell = LeaseCell::new(ask.key, Arc::new(name()), ask.limit, born);
+            cell.lease = self.births.next();
+            cell
+        });
         if ask.consistency == Consistency::Fast {
             let near = self.near_fast(cell, ask, link, now);
             return near;
@@ -256,7 +246,8 @@ impl<W> LeaseTable<W> {
             turn.recall = taken.recall;
         }
         let mut shard = lock(self.shard(errand.key));
-        let Some(cell) = shard.get_mut(&errand.key) else { return turn };
+        let Some(slot) = shard.slot_mut(errand.key) else { return turn };
+        let Some(cell) = slot.awake() else { return turn };
         let ours = cell.flight.as_ref().is_some_and(|flight| flight.take.seq == errand.take.seq);
         if !ours {
             return turn;
@@ -290,13 +281,17 @@ impl<W> LeaseTable<W> {
         }
         turn.dealt = dealing;
         cell.rest();
+        // Who was asked for once may not be asked for again for long. A lease in hand is there to be spent soon.
+        if cell.totals.held() == 0 {
+            slot.lay_down(heard);
+        }
         turn
     }
 
     /// An asker whose patience is over. `None` when it has been dealt with already.
     pub fn give_up(&self, key: CellKey, waiter: u64, now: Millis) -> Option<Dealt> {
         let mut shard = lock(self.shard(key));
-        let cell = shard.get_mut(&key)?;
+        let cell = shard.awake(key)?;
         let dealt = cell.leave(waiter, now)?;
         cell.rest();
         Some(dealt)
@@ -312,10 +307,10 @@ impl<W> LeaseTable<W> {
         let mut held: SmallVec<[_; 4]> = order.iter().map(|at| lock(&self.shards[*at])).collect();
         let place = |key| order.binary_search(&self.place(key)).unwrap_or(0);
         let whole = all.iter().filter(|units| units.is_aside()).all(|units| {
-            held[place(units.key)].get(&units.key).is_some_and(|cell| cell.keeps(units, now))
+            held[place(units.key)].awake(units.key).is_some_and(|cell| cell.keeps(units, now))
         });
         for units in all.iter().filter(|units| units.is_open()) {
-            if let Some(cell) = held[place(units.key)].get_mut(&units.key) {
+            if let Some(cell) = held[place(units.key)].awake(units.key) {
                 cell.close(units, whole);
             }
         }
@@ -326,7 +321,7 @@ impl<W> LeaseTable<W> {
     /// counted as spent when it ended.
     pub fn commit(&self, all: &[Units]) {
         for units in all.iter().filter(|units| units.is_open()) {
-            if let Some(cell) = lock(self.shard(units.key)).get_mut(&units.key) {
+            if let Some(cell) = lock(self.shard(units.key)).awake(units.key) {
                 cell.close(units, true);
             }
         }
@@ -336,14 +331,15 @@ impl<W> LeaseTable<W> {
     pub fn keeps(&self, units: &Units, now: Millis) -> bool {
         !units.is_aside()
             || lock(self.shard(units.key))
-                .get(&units.key)
+                .awake(units.key)
                 .is_some_and(|cell| cell.keeps(units, now))
     }
 
     /// What others held of a cell when the origin was last heard.
     pub fn lent_elsewhere(&self, key: CellKey) -> u64 {
         let shard = lock(self.shard(key));
-        shard.get(&key).and_then(|cell| cell.seen.as_ref()).map_or(0, |seen| seen.elsewhere)
+        let elsewhere = |cell: &LeaseCell<W>| cell.seen.as_ref().map_or(0, |seen| seen.elsewhere);
+        shard.slot(key).map_or(0, |slot| slot.read(elsewhere))
     }
 
     /// Gives back what was set aside and not spent.
@@ -351,7 +347,7 @@ impl<W> LeaseTable<W> {
         if !units.is_open() {
             return;
         }
-        if let Some(cell) = lock(self.shard(units.key)).get_mut(&units.key) {
+        if let Some(cell) = lock(self.shard(units.key)).awake(units.key) {
             cell.close(&units, false);
         }
     }
@@ -359,12 +355,12 @@ impl<W> LeaseTable<W> {
     /// How a cell stands for an ask: refused where that is remembered, else what is left. `None` where nothing is known.
     pub fn standing(&self, ask: &LeaseAsk, now: Millis) -> Option<Dealt> {
         let shard = lock(self.shard(ask.key));
-        let cell = shard.get(&ask.key)?;
-        if cell.ready() >= ask.cost.get() && cell.covers(&ask.limit) && now < cell.lapse {
-            return Some(cell.admitted(ask, None, cell.origin_time(now)));
-        }
-        let refused = cell.remembered(ask, now);
-        Some(refused.unwrap_or_else(|| cell.admitted(ask, None, cell.origin_time(now))))
+        let dealt = shard.slot(ask.key)?.read(|cell| {
+            let has_it = cell.ready() >= ask.cost.get() && cell.covers(&ask.limit);
+            let refused = cell.remembered(ask, now).filter(|_| !has_it || now >= cell.lapse);
+            refused.unwrap_or_else(|| cell.admitted(ask, None, cell.origin_time(now)))
+        });
+        Some(dealt)
     }
 
     pub fn stats(&self) -> LeaseStats {
@@ -411,14 +407,6 @@ impl<W> LeaseTable<W> {
         }
     }
 
-    /// A cell that was forgotten and is made again must not take units for its own that were set aside in its first life: its
-    /// leases are numbered from a place of their own, far from those of any other.
-    fn first_lease(&self) -> u64 {
-        /// 2^64 by the golden ratio: multiples of it lie as far apart as they can.
-        const APART: u64 = 0x9E37_79B9_7F4A_7C15;
-        self.births.fetch_add(1, Ordering::Relaxed).wrapping_mul(APART) >> 1
-    }
-
     /// Forgets those that nobody asked for for longest, wherever they are in the shard.
     #[cold]
     fn search_room(&self, key: CellKey, shard: &mut Shard<W>, now: Millis) -> bool {
@@ -427,15 +415,15 @@ impl<W> LeaseTable<W> {
             return false;
         }
         searched.store(now.0, Ordering::Relaxed);
-        let idle = shard.values().filter(|cell| cell.is_idle(now));
-        let mut idle: Vec<_> = idle.map(|cell| (cell.spent_at, cell.key)).collect();
+        let idle = |slot: &Slot<W>| Some((slot.idle_since(now)?, slot.key()));
+        let mut idle: Vec<_> = shard.slots().filter_map(idle).collect();
         let most = (self.room / FORGOTTEN_PART).max(FORGOTTEN_MIN);
         if idle.len() > most {
-            idle.select_nth_unstable_by_key(most, |(spent_at, _)| *spent_at);
+            idle.select_nth_unstable_by_key(most, |(since, _)| *since);
             idle.truncate(most);
         }
         for (_, key) in &idle {
-            shard.remove(key);
+            shard.remove(*key);
         }
         !idle.is_empty()
     }
@@ -452,33 +440,13 @@ impl<W> LeaseTable<W> {
 
 /// Forgets one idle cell of a few that are looked at.
 fn make_room<W>(shard: &mut Shard<W>, now: Millis) -> bool {
-    let idle = shard.values().take(SAMPLE).filter(|cell| cell.is_idle(now));
-    let Some(key) = idle.min_by_key(|cell| cell.spent_at).map(|cell| cell.key) else {
-        return false;
-    };
-    shard.remove(&key).is_some()
+    let idle =
+        shard.slots().take(SAMPLE).filter_map(|slot| Some((slot.idle_since(now)?, slot.key())));
+    idle.min_by_key(|(since, _)| *since).is_some_and(|(_, key)| shard.remove(key))
 }
 
 impl<W> fmt::Debug for LeaseTable<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LeaseTable").field("stats", &self.stats()).finish_non_exhaustive()
-    }
-}
-
-// === impl Hashed ===
-
-impl Hasher for Hashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = self.0.rotate_left(1) ^ word;
     }
 }

@@ -106,7 +106,10 @@ impl Findings {
             Promise::Nothing => self.over_units > 0,
             Promise::Policy => self.over_units > self.alone_units,
             Promise::Leases => self.over_units > self.vanished * limit.ceiling() / 2,
-            Promise::Steps => self.over_units > self.steps * limit.ceiling() * plan.cells,
+            Promise::Steps => {
+                let each = limit.ceiling() * come_again(plan, &limit);
+                self.over_units > self.steps * each * plan.cells
+            }
             Promise::Fast => {
                 let most = plan.traffic.costs.iter().copied().max().unwrap_or(1);
                 let nodes = plan.nodes as u64;
@@ -295,6 +298,13 @@ fn force(state: &State, limit: &Limit, cost: u64, at: Millis) -> (u64, State) {
         None => next,
     };
     (cost.get() - left, next)
+}
+
+/// How many windows of which nobody knows what was spent come again at most when the origin's clock steps back: one, and where
+/// it loses its records too, as many as it steps over but the last.
+fn come_again(plan: &Plan, limit: &Limit) -> u64 {
+    let lossy = plan.faults.wipes_ppm + plan.faults.failovers_ppm > 0;
+    if lossy { plan.faults.step_ms.div_ceil(width(limit)).max(1) } else { 1 }
 }
 
 fn width(limit: &Limit) -> u64 {

@@ -2,24 +2,16 @@
 
 use tollkeeper_core::{Limit, Millis};
 
-use super::{LeaseTable, Shard};
+use super::LeaseTable;
+use super::shard::Shard;
 use crate::CellKey;
+use crate::lease::asleep::{IDLE_MS, RENEW_MS, Slot};
 use crate::lease::cell::{LeaseCell, width_of};
 use crate::lease::{CellName, Errand};
 use crate::sync::lock;
 
 /// What `fast` cells have not told goes out at least so often.
 const FLUSH_MS: u64 = 100;
-
-/// A bucket's lease is renewed or given back when it is this old: well before it lapses.
-const RENEW_MS: u64 = 4_000;
-
-/// A cell that nobody touched for so long and that has nothing to tell is forgotten.
-const IDLE_MS: u64 = 1_000;
-
-/// One that still counts is kept longer, so that it can be told to an origin that lost its history; until
-/// others need its room.
-const HISTORY_MS: u64 = 60_000;
 
 /// Of what others lack a node keeps what it uses itself in so many milliseconds: until its next call is answered.
 const KEPT_MS: u64 = 15;
@@ -66,20 +58,20 @@ impl<F> Look<F> {
     /// Looks at the cells of a shard, or at those of them that are left; returns those that are left then.
     fn go_through<W>(&mut self, shard: &mut Shard<W>, mut left: Vec<CellKey>) -> Vec<CellKey>
     where
-        F: FnMut(&mut LeaseCell<W>) -> Option<Errand>,
+        F: FnMut(&mut Slot<W>) -> Option<Errand>,
     {
         if left.is_empty() {
-            let mut cells = shard.values_mut();
+            let mut slots = shard.slots_mut();
             while !self.is_done() {
-                let Some(cell) = cells.next() else { return Vec::new() };
-                self.errands.extend((self.visit)(cell));
+                let Some(slot) = slots.next() else { return Vec::new() };
+                self.errands.extend((self.visit)(slot));
             }
-            return cells.map(|cell| cell.key).collect();
+            return slots.map(|slot| slot.key()).collect();
         }
         while !self.is_done() {
             let Some(key) = left.pop() else { break };
-            if let Some(cell) = shard.get_mut(&key) {
-                self.errands.extend((self.visit)(cell));
+            if let Some(slot) = shard.slot_mut(key) {
+                self.errands.extend((self.visit)(slot));
             }
         }
         left
@@ -89,7 +81,7 @@ impl<F> Look<F> {
 // === impl LeaseTable ===
 
 impl<W> LeaseTable<W> {
-    /// What time alone makes necessary, in one part of `of` of the table. Forgets what is idle.
+    /// What time alone makes necessary, in one part of `of` of the table. Forgets what is idle, and lets sleep what is quiet.
     pub fn tick(&self, part: usize, of: usize, now: Millis) -> Vec<Errand> {
         self.look(Place::shard(part), of, usize::MAX, |_| true, now).0
     }
@@ -104,12 +96,23 @@ impl<W> LeaseTable<W> {
         hears: impl Fn(&CellName) -> bool,
         now: Millis,
     ) -> (Vec<Errand>, Option<Place>) {
-        let visit = |cell: &mut LeaseCell<W>| {
-            if hears(&cell.name) {
-                return self.chore(cell, now);
+        let visit = |slot: &mut Slot<W>| {
+            if let Slot::Asleep(asleep) = slot
+                && !asleep.is_due(now)
+            {
+                return None;
             }
-            cell.pass_time(now);
-            None
+            let cell = slot.wake(&self.births);
+            let errand = if hears(&cell.name) {
+                self.chore(cell, now)
+            } else {
+                cell.pass_time(now);
+                None
+            };
+            if now.since(cell.spent_at) > IDLE_MS && !cell.is_forgettable(now) {
+                slot.lay_down(now + IDLE_MS);
+            }
+            errand
         };
         let mut look = Look { visit, most, errands: Vec::new() };
         let Place { shard: mut at, mut left } = from;
@@ -119,11 +122,7 @@ impl<W> LeaseTable<W> {
             if !left.is_empty() {
                 return (look.errands, Some(Place { shard: at, left }));
             }
-            shard.retain(|_, cell| {
-                let quiet = now.since(cell.spent_at.max(cell.answered));
-                let untouched = quiet > HISTORY_MS || (quiet > IDLE_MS && !cell.is_history(now));
-                !(untouched && now >= cell.again_at && cell.is_idle(now))
-            });
+            shard.retain(|slot| slot.awake().is_none_or(|cell| !cell.is_forgettable(now)));
             at += step.max(1);
         }
         (look.errands, None)
@@ -173,17 +172,18 @@ impl<W> LeaseTable<W> {
     /// do it, each cell's until there is an answer, and so does whoever asks for one before its turn has come.
     pub fn assert_all(&self, which: impl Fn(&CellName, &Limit) -> bool) {
         for shard in &self.shards {
-            let mut shard = lock(shard);
-            shard.values_mut().filter(|cell| which(&cell.name, &cell.limit)).for_each(|cell| {
-                cell.owe();
-            });
+            for slot in lock(shard).slots_mut() {
+                if slot.read(|cell| which(&cell.name, &cell.limit)) {
+                    slot.owe();
+                }
+            }
         }
     }
 
     /// The same of one cell, whose record was lost, at once.
     pub fn assert_one(&self, key: CellKey, now: Millis) -> Option<Errand> {
         let mut shard = lock(self.shard(key));
-        let cell = shard.get_mut(&key)?;
+        let cell = shard.wake(key, &self.births)?;
         (cell.owe() && cell.flight.is_none()).then(|| self.tell(cell, now))
     }
 
@@ -192,7 +192,8 @@ impl<W> LeaseTable<W> {
     pub fn close(&self, now: Millis) -> (Vec<Errand>, Vec<CellKey>) {
         let (mut leases, mut left) = (Vec::new(), Vec::new());
         for shard in &self.shards {
-            for cell in lock(shard).values_mut() {
+            for slot in lock(shard).slots_mut().filter(|slot| slot.is_awake_or_holds()) {
+                let cell = slot.wake(&self.births);
                 if cell.flight.is_some() {
                     left.push(cell.key);
                 } else {
@@ -208,7 +209,7 @@ impl<W> LeaseTable<W> {
         let mut leases = Vec::new();
         left.retain(|key| {
             let mut shard = lock(self.shard(*key));
-            let Some(cell) = shard.get_mut(key) else { return false };
+            let Some(cell) = shard.wake_holder(*key, &self.births) else { return false };
             if cell.flight.is_none() {
                 self.close_cell(cell, &mut leases, now);
                 return false;
@@ -243,7 +244,7 @@ impl<W> LeaseTable<W> {
     /// What was called in for those that wait for it, or was to leave a log, has come or will not: they ask once more.
     pub fn ask_again(&self, key: CellKey, now: Millis) -> Option<Errand> {
         let mut shard = lock(self.shard(key));
-        let cell = shard.get_mut(&key)?;
+        let cell = shard.awake(key)?;
         cell.unpark();
         let sends = cell.flight.is_none() && !cell.waiters.is_empty();
         sends.then(|| self.send(cell, now))
@@ -252,7 +253,7 @@ impl<W> LeaseTable<W> {
     /// Others lack what this node holds: all beyond its own use of the next moment goes back.
     pub fn recall(&self, key: CellKey, now: Millis) -> Option<Errand> {
         let mut shard = lock(self.shard(key));
-        let cell = shard.get_mut(&key)?;
+        let cell = shard.wake_holder(key, &self.births)?;
         cell.pass_time(now);
         cell.end_between();
         let keep = cell.pace.within(KEPT_MS, width_of(&cell.limit, now));
@@ -269,7 +270,7 @@ impl<W> LeaseTable<W> {
 
     /// What is known of a cell is void: somebody reset it, or its limit changed.
     pub fn forget_copy(&self, key: CellKey) {
-        if let Some(cell) = lock(self.shard(key)).get_mut(&key) {
+        if let Some(cell) = lock(self.shard(key)).wake(key, &self.births) {
             cell.forget_copy();
         }
     }
@@ -278,8 +279,8 @@ impl<W> LeaseTable<W> {
     /// share of it is all that there is should the origin go away.
     pub fn doubt_refusals(&self) {
         for shard in &self.shards {
-            for cell in lock(shard).values_mut() {
-                (cell.again_at, cell.refusals) = (Millis(0), 0);
+            for slot in lock(shard).slots_mut() {
+                slot.doubt_refusal(&self.births);
             }
         }
     }
@@ -287,8 +288,8 @@ impl<W> LeaseTable<W> {
     /// What is known of all cells that `which` covers is void.
     pub fn forget_where(&self, which: impl Fn(&CellName) -> bool) {
         for shard in &self.shards {
-            for cell in lock(shard).values_mut().filter(|cell| which(&cell.name)) {
-                cell.forget_copy();
+            for slot in lock(shard).slots_mut().filter(|slot| slot.read(|cell| which(&cell.name))) {
+                slot.change(&self.births, LeaseCell::forget_copy);
             }
         }
     }
@@ -303,10 +304,11 @@ impl<W> LeaseTable<W> {
         under_way: &mut Vec<UnderWay>,
         now: Millis,
     ) -> (Vec<Errand>, Option<Place>) {
-        let visit = |cell: &mut LeaseCell<W>| {
-            if !which(&cell.name) {
+        let visit = |slot: &mut Slot<W>| {
+            if !slot.is_awake_or_holds() || !slot.read(|cell| which(&cell.name)) {
                 return None;
             }
+            let cell = slot.wake(&self.births);
             if let Some(flight) = &cell.flight {
                 under_way.push(UnderWay { key: cell.key, seq: flight.take.seq });
                 return None;
@@ -339,9 +341,8 @@ impl<W> LeaseTable<W> {
                 return true;
             }
             let mut shard = lock(self.shard(one.key));
-            let Some(cell) = shard.get_mut(&one.key).filter(|cell| hears(&cell.name)) else {
-                return false;
-            };
+            let holder = shard.wake_holder(one.key, &self.births);
+            let Some(cell) = holder.filter(|cell| hears(&cell.name)) else { return false };
             if let Some(flight) = &cell.flight {
                 return flight.take.seq == one.seq || !flight.gives_back();
             }

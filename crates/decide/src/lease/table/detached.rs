@@ -30,15 +30,17 @@ impl<W> LeaseTable<W> {
     /// until then. `None` where nothing was heard.
     pub fn foresee(&self, key: CellKey, limit: &Limit, at: Millis) -> Option<Outcome> {
         let shard = lock(self.shard(key));
-        let cell = shard.get(&key)?;
-        let seen = cell.seen.as_ref()?;
-        let mut outcome = seen.state.probe(limit, Cost::PEEK, at);
-        let (_, end) = limit.window_at(seen.sight.origin);
-        if at < end {
-            // Units in hand are counted as gone by the origin, and are there all the same.
-            outcome.remaining = outcome.remaining.saturating_add(cell.ready()).min(outcome.limit);
-        }
-        Some(outcome)
+        shard.slot(key)?.read(|cell| {
+            let seen = cell.seen.as_ref()?;
+            let mut outcome = seen.state.probe(limit, Cost::PEEK, at);
+            let (_, end) = limit.window_at(seen.sight.origin);
+            if at < end {
+                // Units in hand are counted as gone by the origin, and are there all the same.
+                outcome.remaining =
+                    outcome.remaining.saturating_add(cell.ready()).min(outcome.limit);
+            }
+            Some(outcome)
+        })
     }
 
     /// The table has no room: the ask goes straight to the origin, and nothing is kept of it.

@@ -64,19 +64,25 @@ impl<W> LeaseTable<W> {
         let mut marks = Vec::new();
         for shard in &self.shards {
             let shard = lock(shard);
-            let unsettled = shard.values().filter(|cell| {
-                let spent = cell.ceiling.max(cell.totals.used + cell.aside);
-                let known = if cell.owes { 0 } else { cell.acked.returned };
-                let unreturned =
-                    cell.totals.returned.max(cell.totals.granted.saturating_sub(spent));
-                unreturned > known || cell.flight.is_some() || cell.missed
-            });
-            marks.extend(unsettled.map(|cell| mark_of(cell)));
-            let ahead = shard.values().filter_map(|cell| Some((&cell.name, cell.ahead.as_ref()?)));
-            let lent = ahead.filter(|(_, ahead)| ahead.totals.granted > 0 || !ahead.adopted);
-            marks.extend(lent.map(|(name, ahead)| mark_ahead(name, ahead)));
+            for slot in shard.slots().filter(|slot| slot.may_be_unsettled()) {
+                slot.read(|cell| marks_of(cell, &mut marks));
+            }
         }
         marks
+    }
+}
+
+fn marks_of<W>(cell: &LeaseCell<W>, marks: &mut Vec<LeaseMark>) {
+    let spent = cell.ceiling.max(cell.totals.used + cell.aside);
+    let known = if cell.owes { 0 } else { cell.acked.returned };
+    let unreturned = cell.totals.returned.max(cell.totals.granted.saturating_sub(spent));
+    if unreturned > known || cell.flight.is_some() || cell.missed {
+        marks.push(mark_of(cell));
+    }
+    if let Some(ahead) = &cell.ahead
+        && (ahead.totals.granted > 0 || !ahead.adopted)
+    {
+        marks.push(mark_ahead(&cell.name, ahead));
     }
 }
 

@@ -60,7 +60,7 @@ impl Node {
             errands.into_iter().for_each(|errand| self.call(errand, &mut None, now));
         }
         super::settle()?;
-        all_live(self.table.stats().cells)?;
+        all_live(self.table.asleep())?;
         Ok([filled, proc::resident_bytes()?])
     }
 

@@ -372,6 +372,12 @@ impl<W> LeaseTable<W> {
         }
     }
 
+    /// How many cells sleep, for those who measure: all of them are looked at.
+    pub fn asleep(&self) -> usize {
+        let asleep = |slot: &&Slot<W>| matches!(slot, Slot::Asleep(_));
+        self.shards.iter().map(|shard| lock(shard).slots().filter(asleep).count()).sum()
+    }
+
     fn send(&self, cell: &mut LeaseCell<W>, now: Millis) -> Errand {
         let take = cell.depart(&self.sender(now), now);
         self.note_ask(cell, &take);

@@ -7,6 +7,7 @@
 )]
 
 mod ahead;
+mod asleep;
 mod called_in;
 mod crowded;
 mod edges;

@@ -46,7 +46,7 @@ fn hears_of(fleet: &Arc<Fleet>, scopes: impl Iterator<Item = u64>) {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_namespace_is_set_back_by_a_few_calls_at_a_time() {
     let (memory, fleet) = fleet();
     let scope = Arc::new(Scope::namespace("t", "s"));
@@ -69,7 +69,7 @@ async fn a_namespace_is_set_back_by_a_few_calls_at_a_time() {
     assert_eq!(memory.lent(), 0, "all of it was given back");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn counters_of_many_rules_return_by_a_few_calls_at_a_time() {
     let (memory, fleet) = with_leases().await;
     let scopes: Vec<_> = (0..SCOPES).map(scope).collect();

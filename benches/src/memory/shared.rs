@@ -57,7 +57,9 @@ impl Node {
         for second in [2, 4] {
             let now = NOW + second * 1_000;
             let (errands, _) = self.table.look(Place::shard(0), 1, usize::MAX, |_| true, now);
-            errands.into_iter().for_each(|errand| self.call(errand, &mut None, now));
+            for errand in errands {
+                self.call(errand, &mut None, now);
+            }
         }
         super::settle()?;
         all_live(self.table.asleep())?;

@@ -48,11 +48,20 @@ impl<W> LeaseCell<W> {
 
     /// How the cell stands at a moment of the origin's clock, by what was last heard and what is in hand.
     pub(super) fn standing(&self, limit: &Limit, cost: Cost, at: Millis) -> Outcome {
-        let mut outcome = match &self.seen {
+        let in_hand = self.ready();
+        let probe = |limit: &Limit, cost: Cost| match &self.seen {
             Some(seen) => seen.state.probe(limit, cost, at),
             None => State::fresh(limit).probe(limit, cost, at),
         };
-        outcome.remaining = outcome.remaining.saturating_add(self.ready()).min(outcome.limit);
+        let mut outcome = probe(limit, cost);
+        let mut left = outcome.remaining.saturating_add(in_hand);
+        if in_hand > 0 && !self.covers(limit) {
+            // What is lent of a larger limit may be more than was ever left of this one.
+            let of_lease = probe(&self.limit, Cost::PEEK).remaining.saturating_add(in_hand);
+            let spent = self.limit.ceiling().saturating_sub(of_lease);
+            left = left.min(limit.ceiling().saturating_sub(spent));
+        }
+        outcome.remaining = left.min(outcome.limit);
         outcome
     }
 

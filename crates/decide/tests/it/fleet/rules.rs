@@ -141,6 +141,19 @@ pub(super) fn sliding(quota: u64, width: u64) -> Limit {
 }
 
 #[test]
+fn what_is_lent_of_a_larger_limit_does_not_remain_of_a_smaller_one() {
+    let mut desk = Desk::new();
+    let large = ask(1, sliding(1_000, HOUR));
+    for _ in 0..30 {
+        assert!(desk.admits(&large));
+    }
+    assert!(desk.table.marks()[0].totals.held() > 10);
+    let looks = LeaseAsk { cost: Cost::PEEK, ..ask(1, sliding(40, HOUR)) };
+    let remaining = desk.table.standing(&looks, desk.now).unwrap().outcome.remaining;
+    assert_eq!(remaining, 10, "30 of 40 are spent");
+}
+
+#[test]
 fn a_lease_of_a_larger_limit_is_not_spent_for_a_smaller_one() {
     let mut desk = Desk::new();
     desk.warm_up(&ask(1, fixed(1_000, HOUR)));

@@ -141,12 +141,11 @@ fn fill(ask_for: impl Fn(u64)) -> Result<[u64; 2], Failure> {
 }
 
 /// The allocator gives back only while it is being used.
-fn settle() -> Result<(), Failure> {
+fn settle() {
     let watch = Stopwatch::start();
     while watch.elapsed() < SETTLING {
         std::hint::black_box(identifier(watch.elapsed().as_secs()));
     }
-    proc::resident_bytes().map(drop)
 }
 
 fn all_live(live: usize) -> Result<(), Failure> {

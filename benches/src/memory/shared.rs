@@ -61,7 +61,7 @@ impl Node {
                 self.call(errand, &mut None, now);
             }
         }
-        super::settle()?;
+        super::settle();
         all_live(self.table.asleep())?;
         Ok([filled, proc::resident_bytes()?])
     }

@@ -173,7 +173,7 @@ impl Fleet {
     fn tell_those_that_asked(&self, heard: &[Option<Heard>], taught: &mut [Taught]) {
         let of = |server: usize| heard.get(server).copied().flatten();
         if heard.iter().flatten().any(|heard| heard.knows_nothing) {
-            self.table.assert_all(|name, _| {
+            self.table.assert_all(|name| {
                 of(self.origin.server(name)).is_some_and(|heard| heard.knows_nothing)
             });
         }

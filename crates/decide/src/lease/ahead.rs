@@ -58,7 +58,7 @@ pub(super) struct Ahead {
 // === impl Ahead ===
 
 impl Ahead {
-    fn new(win: u64, limit: Limit, lease: u64, sight: Sight) -> Self {
+    pub(super) fn new(win: u64, limit: Limit, lease: u64, sight: Sight) -> Self {
         let mut ahead = Self {
             win,
             limit,

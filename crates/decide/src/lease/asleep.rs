@@ -1,15 +1,14 @@
 //! Most cells that a node keeps have nothing under way: the origin knows all that they did, and nobody asks. Such a cell sleeps,
-//! in a fifth of the memory, until somebody asks or it is time to look at it. Asleep it neither spends nor tells.
+//! in a quarter of the memory, until somebody asks or it is time to look at it. Asleep it neither spends nor tells.
 
 use std::sync::Arc;
 
 use tollkeeper_core::{Algorithm, Millis, State, Totals};
 
-use super::Scope;
-use super::ahead::NEVER;
 use super::cell::LeaseCell;
 use super::packed::{Flags, Reader, Writer};
 use super::seen::Seen;
+use super::{CellName, Scope};
 use crate::CellKey;
 use crate::sync::{AtomicU64, Ordering};
 
@@ -32,8 +31,9 @@ pub(super) enum Slot<W> {
     Asleep(Asleep),
 }
 
-/// What is asked for without waking the cell is at fixed places in front of the numbers: its key, its flags, when it was last
-/// heard of, and how long after that it is to be looked at. Its identifier follows the numbers.
+/// What is asked for without waking the cell is at fixed places in front of the numbers: its key, when it was last heard of,
+/// how long after that it is to be looked at and how long before it was spent from, its flags, and where its identifier
+/// begins, which follows the numbers.
 #[derive(Debug)]
 pub(super) struct Asleep {
     scope: Arc<Scope>,
@@ -44,8 +44,10 @@ const SUBJECT: usize = 0;
 const EXACT: usize = 8;
 const HEARD: usize = 16;
 const LOOK_MS: usize = 24;
-const FLAGS: usize = 28;
-const NUMBERS: usize = 30;
+const SPENT_MS: usize = 28;
+const FLAGS: usize = 32;
+const TEXT: usize = 34;
+const NUMBERS: usize = 36;
 
 /// Numbers the lives of cells. One that was forgotten or slept, and is made again, must not take units for its own that were set
 /// aside in an earlier life: each counts its leases from a place of its own, far from those of any other.
@@ -94,7 +96,7 @@ impl<W> Slot<W> {
         }
     }
 
-    /// Lets the cell sleep if it may. It is not forgotten before this moment.
+    /// Lets the cell sleep if it may. Where it could be forgotten by now, it is not looked at for that before this moment.
     pub(super) fn lay_down(&mut self, kept_until: Millis) {
         if let Self::Awake(cell) = self
             && let Some(asleep) = cell.asleep(kept_until)
@@ -129,24 +131,32 @@ impl<W> Slot<W> {
     }
 
     pub(super) fn doubt_refusal(&mut self, births: &Births) {
-        if self.is_refused() {
+        if self.may_be_refused() {
             self.change(births, |cell| (cell.again_at, cell.refusals) = (Millis(0), 0));
         }
     }
 
-    fn is_refused(&self) -> bool {
+    fn may_be_refused(&self) -> bool {
         match self {
             Self::Awake(_) => true,
             Self::Asleep(asleep) => asleep.flags().has(Flags::REFUSED),
         }
     }
 
-    /// Changes the cell, and if it slept lets it sleep on.
+    /// Changes the cell, and if it slept lets it sleep again; but for one that owes.
     pub(super) fn change(&mut self, births: &Births, change: impl FnOnce(&mut LeaseCell<W>)) {
         let slept = matches!(self, Self::Asleep(_));
         change(self.wake(births));
         if slept {
             self.lay_down(Millis(0));
+        }
+    }
+
+    /// Is it of this name? It goes on sleeping.
+    pub(super) fn is_named(&self, which: impl FnOnce(&CellName) -> bool) -> bool {
+        match self {
+            Self::Awake(cell) => which(&cell.name),
+            Self::Asleep(asleep) => which(&asleep.name()),
         }
     }
 
@@ -158,11 +168,11 @@ impl<W> Slot<W> {
         }
     }
 
-    /// Nothing would be missed, if its room were needed: when it was last heard of.
+    /// Nothing would be missed, if its room were needed: when it was last spent from.
     pub(super) fn idle_since(&self, now: Millis) -> Option<Millis> {
         match self {
             Self::Awake(cell) => cell.is_idle(now).then_some(cell.spent_at),
-            Self::Asleep(asleep) => asleep.is_idle().then(|| asleep.heard()),
+            Self::Asleep(asleep) => asleep.is_idle().then(|| asleep.spent_at()),
         }
     }
 }
@@ -172,16 +182,17 @@ impl<W> Slot<W> {
 impl Asleep {
     fn new<W>(cell: &LeaseCell<W>, seen: &Seen, look_at: Millis) -> Self {
         let heard = seen.sight.heard;
-        let look_ms = u32::try_from(look_at.since(heard)).unwrap_or(u32::MAX);
+        let ms = |ms: u64| u32::try_from(ms).unwrap_or(u32::MAX).to_le_bytes();
         let mut head = [0; NUMBERS];
         head[SUBJECT..EXACT].copy_from_slice(&cell.key.subject.to_le_bytes());
         head[EXACT..HEARD].copy_from_slice(&cell.key.exact.to_le_bytes());
         head[HEARD..LOOK_MS].copy_from_slice(&heard.0.to_le_bytes());
-        head[LOOK_MS..FLAGS].copy_from_slice(&look_ms.to_le_bytes());
-        head[FLAGS..NUMBERS].copy_from_slice(&Flags::of(cell).to_bytes());
+        head[LOOK_MS..SPENT_MS].copy_from_slice(&ms(look_at.since(heard)));
+        head[SPENT_MS..FLAGS].copy_from_slice(&ms(heard.since(cell.spent_at)));
+        head[FLAGS..TEXT].copy_from_slice(&Flags::of(cell).to_bytes());
         let mut writer = Writer::behind(&head);
         writer.cell(cell, seen);
-        writer.text(&cell.name.identifier);
+        writer.text(&cell.name.identifier, TEXT..NUMBERS);
         Self { scope: Arc::clone(&cell.name.scope), bytes: writer.into_bytes() }
     }
 
@@ -205,10 +216,28 @@ impl Asleep {
         Flags::from_bytes(self.at(FLAGS))
     }
 
-    /// Is it time to look at it? Until then nothing becomes of it, and nothing is due.
-    pub(super) fn is_due(&self, now: Millis) -> bool {
+    /// When it was last spent from, at the latest: it is for an order.
+    fn spent_at(&self) -> Millis {
+        let spent_ms = u32::from_le_bytes(self.at(SPENT_MS));
+        Millis(self.heard().since(Millis(spent_ms.into())))
+    }
+
+    /// Is it time to look at it? Until then nothing becomes of it. One that owes waits for somebody who hears it.
+    pub(super) fn is_due(&self, hears: impl FnOnce(&CellName) -> bool, now: Millis) -> bool {
+        if self.flags().has(Flags::OWES) {
+            return hears(&self.name());
+        }
         let look_ms = u32::from_le_bytes(self.at(LOOK_MS));
-        self.flags().has(Flags::OWES) || now >= self.heard() + u64::from(look_ms)
+        now >= self.heard() + u64::from(look_ms)
+    }
+
+    fn name(&self) -> CellName {
+        let text = self.bytes.get(self.text_at()..).unwrap_or_default();
+        CellName::new(&self.scope, std::str::from_utf8(text).unwrap_or_default())
+    }
+
+    fn text_at(&self) -> usize {
+        u16::from_le_bytes(self.at(TEXT)).into()
     }
 
     /// Does it hold units?
@@ -230,14 +259,15 @@ impl Asleep {
         let flags = self.flags();
         let before = flags.has(Flags::BEFORE);
         if flags.has(Flags::COUNTS) || before {
-            let owing = flags.with(Flags::OWES, true).with(Flags::OWES_BEFORE, before);
-            self.bytes[FLAGS..NUMBERS].copy_from_slice(&owing.to_bytes());
+            let owing = flags.and(Flags::OWES);
+            let owing = if before { owing.and(Flags::OWES_BEFORE) } else { owing };
+            self.bytes[FLAGS..TEXT].copy_from_slice(&owing.to_bytes());
         }
     }
 
     fn woken<W>(&self, lease: u64) -> LeaseCell<W> {
         let reader = Reader::new(self.bytes.get(NUMBERS..).unwrap_or_default());
-        reader.cell(self.key(), &self.scope, self.flags(), self.heard(), lease)
+        reader.cell(self.key(), Arc::new(self.name()), self.flags(), self.heard(), lease)
     }
 }
 
@@ -269,19 +299,23 @@ impl<W> LeaseCell<W> {
         may.then(|| Asleep::new(self, seen, self.next_look(kept_until)))
     }
 
-    /// When something becomes of it though nobody asks: a lease ends, or it may be forgotten, which is not before this moment.
+    /// When something becomes of it though nobody asks: its lease ends, or it may be forgotten.
     fn next_look(&self, not_before: Millis) -> Millis {
+        if self.totals.held() > 0 {
+            let ends = match self.limit.algorithm {
+                // What is left of its lease is told to nobody: both end with the window.
+                Algorithm::FixedWindow(_) => self.is_history_until(),
+                Algorithm::SlidingWindow(_) | Algorithm::SlidingLog(_) => self.lapse,
+                Algorithm::TokenBucket { .. } => {
+                    (self.spent_at + IDLE_MS + 1).min(self.answered + RENEW_MS)
+                }
+            };
+            return ends.min(self.unused_by);
+        }
         let touched = self.spent_at.max(self.answered);
         let kept = self.is_history_until().min(touched + HISTORY_MS);
-        let forgotten = (self.again_at.max(kept).max(touched + IDLE_MS) + 1).max(not_before);
-        if self.totals.held() == 0 {
-            return forgotten;
-        }
-        let renewed = match self.limit.algorithm {
-            Algorithm::TokenBucket { .. } => self.answered + RENEW_MS,
-            _ => NEVER,
-        };
-        forgotten.min(self.lapse).min(self.unused_by).min(renewed)
+        let forgotten = self.again_at.max(kept).max(touched + IDLE_MS) + 1;
+        forgotten.max(not_before).min(self.unused_by)
     }
 
     /// May it be forgotten, because nobody touched it for long, and nobody would miss it?

@@ -1,6 +1,7 @@
 //! A shared cell that nothing is under way for, as bytes: numbers in as few as they need, moments by how far they are from the
 //! last answer. It packs whatever it is given; which cells may be packed says `asleep.rs`.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -9,13 +10,13 @@ use tollkeeper_core::{
     Totals, Width, Window,
 };
 
+use super::CellName;
 use super::ahead::NEVER;
 use super::cell::LeaseCell;
 use super::pace::Pace;
 use super::past::Past;
 use super::seen::Seen;
 use super::sight::Sight;
-use super::{CellName, Scope};
 use crate::CellKey;
 
 /// What of a cell is yes or no, or is hardly ever there.
@@ -43,17 +44,20 @@ impl Flags {
     const MAY_DROP: Self = Self(1 << 9);
 
     pub(super) fn of<W>(cell: &LeaseCell<W>) -> Self {
-        Self::default()
-            .with(Self::COUNTS, cell.totals != Totals::default())
-            .with(Self::HOLDS, cell.totals.held() > 0)
-            .with(Self::REFUSED, cell.again_at > Millis(0) || cell.refusals > 0)
-            .with(Self::OWES, cell.owes)
-            .with(Self::OWES_BEFORE, cell.owes_before)
-            .with(Self::BEFORE, cell.before.is_some())
-            .with(Self::ADOPTED, cell.adopted)
-            .with(Self::PAST, cell.past.is_some())
-            .with(Self::ASKS_AHEAD, cell.ahead_from != NEVER)
-            .with(Self::MAY_DROP, cell.unused_by != NEVER)
+        let so = [
+            (Self::COUNTS, cell.totals != Totals::default()),
+            (Self::HOLDS, cell.totals.held() > 0),
+            (Self::REFUSED, cell.again_at > Millis(0) || cell.refusals > 0),
+            (Self::OWES, cell.owes),
+            (Self::OWES_BEFORE, cell.owes_before),
+            (Self::BEFORE, cell.before.is_some()),
+            (Self::ADOPTED, cell.adopted),
+            (Self::PAST, cell.past.is_some()),
+            (Self::ASKS_AHEAD, cell.ahead_from != NEVER),
+            (Self::MAY_DROP, cell.unused_by != NEVER),
+        ];
+        let so = so.into_iter().filter_map(|(flag, is_so)| is_so.then_some(flag));
+        so.fold(Self::default(), Self::and)
     }
 
     pub(super) fn from_bytes(bytes: [u8; 2]) -> Self {
@@ -69,8 +73,8 @@ impl Flags {
     }
 
     #[must_use]
-    pub(super) fn with(self, other: Self, is_so: bool) -> Self {
-        if is_so { Self(self.0 | other.0) } else { Self(self.0 & !other.0) }
+    pub(super) fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
     }
 }
 
@@ -81,7 +85,11 @@ impl Writer {
         Self(SmallVec::from_slice(head))
     }
 
-    pub(super) fn text(&mut self, text: &str) {
+    /// The last there is; where it begins is written at this place.
+    pub(super) fn text(&mut self, text: &str, place: Range<usize>) {
+        // A cell has some hundred bytes of numbers at most.
+        let at = u16::try_from(self.0.len()).unwrap_or(u16::MAX);
+        self.0[place].copy_from_slice(&at.to_le_bytes());
         self.0.extend_from_slice(text.as_bytes());
     }
 
@@ -211,11 +219,6 @@ impl<'a> Reader<'a> {
         Self(bytes)
     }
 
-    /// What comes after the numbers.
-    fn text(self) -> &'a str {
-        std::str::from_utf8(self.0).unwrap_or_default()
-    }
-
     fn number(&mut self) -> u64 {
         let (mut number, mut shift) = (0, 0);
         while let Some((byte, rest)) = self.0.split_first() {
@@ -291,12 +294,12 @@ impl<'a> Reader<'a> {
         (0..pairs).map(move |_| (self.moment(at), self.number()))
     }
 
-    /// The cell that [`Writer::cell`] wrote when it heard its last answer, and then its identifier. Its leases are numbered
-    /// from here on: nothing of an earlier one is set aside.
+    /// The cell that [`Writer::cell`] wrote, with the key and the name it had. Its leases are numbered from here on: nothing of
+    /// an earlier one is set aside.
     pub(super) fn cell<W>(
         mut self,
         key: CellKey,
-        scope: &Arc<Scope>,
+        name: Arc<CellName>,
         flags: Flags,
         heard: Millis,
         lease: u64,
@@ -323,7 +326,6 @@ impl<'a> Reader<'a> {
             let last = self.moment(at);
             Box::new(Past { last, marks: self.pairs(at).collect() })
         });
-        let name = Arc::new(CellName::new(scope, self.text()));
         LeaseCell {
             win,
             totals,

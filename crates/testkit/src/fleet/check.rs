@@ -300,11 +300,15 @@ fn force(state: &State, limit: &Limit, cost: u64, at: Millis) -> (u64, State) {
     (cost.get() - left, next)
 }
 
-/// How many windows of which nobody knows what was spent come again at most when the origin's clock steps back: one, and where
-/// it loses its records too, as many as it steps over but the last.
+/// A step of the origin's clock, with what it loses beside that, costs one limit; and of windows as many as come again but the
+/// last. That is the mean of the steps: one of them may go back twice as far.
 fn come_again(plan: &Plan, limit: &Limit) -> u64 {
-    let lossy = plan.faults.wipes_ppm + plan.faults.failovers_ppm > 0;
-    if lossy { plan.faults.step_ms.div_ceil(width(limit)).max(1) } else { 1 }
+    match limit.algorithm {
+        Algorithm::FixedWindow(_) | Algorithm::SlidingWindow(_) => {
+            plan.faults.step_ms.div_ceil(width(limit)).max(1)
+        }
+        Algorithm::TokenBucket { .. } | Algorithm::SlidingLog(_) => 1,
+    }
 }
 
 fn width(limit: &Limit) -> u64 {

@@ -225,7 +225,7 @@ impl World {
         known.learning = self.origin.is_learning(self.now_us);
         if known.epoch != self.origin.epoch {
             known.epoch = self.origin.epoch;
-            known.table.assert_all(|_, _| true);
+            known.table.assert_all(|_| true);
             let now = self.clock(node);
             let errands = self.nodes[node].table.tick(0, 1, now);
             self.send_all(node, errands);

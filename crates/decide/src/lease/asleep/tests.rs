@@ -11,10 +11,13 @@ use tollkeeper_core::{
 };
 
 use super::*;
-use crate::CellName;
+use crate::lease::ahead::{Ahead, NEVER};
+use crate::lease::cell::Sender;
 use crate::lease::pace::Pace;
 use crate::lease::past::Past;
 use crate::lease::sight::Sight;
+use crate::lease::waiter::Waiter;
+use crate::lease::{Consistency, LeaseAsk, OnOutage};
 
 /// Small numbers, as they mostly are, and all others.
 fn units() -> impl Strategy<Value = u64> {
@@ -147,7 +150,8 @@ proptest! {
         cell.owe();
         let woken: LeaseCell<()> = asleep.woken(cell.lease);
         prop_assert_eq!(format!("{woken:?}"), format!("{cell:?}"));
-        prop_assert!(!cell.owes || asleep.is_due(Millis(0)));
+        prop_assert_eq!(asleep.is_due(|name| *name == *cell.name, Millis(0)), cell.owes);
+        prop_assert!(!cell.owes || !asleep.is_due(|_| false, Millis(u64::MAX)));
     }
 
     /// Clocks are allowed for: a thousandth, and some milliseconds.
@@ -158,9 +162,36 @@ proptest! {
     ) {
         let asleep = cell.asleep(Millis(0)).unwrap();
         let now = cell.sight().heard + wait_ms;
-        prop_assert!(cell.totals.held() == 0 || now < cell.lapse || asleep.is_due(now));
         let soon = now + (wait_ms / 200 + 5);
-        prop_assert!(!cell.is_forgettable(now) || asleep.is_due(soon));
+        let tells = matches!(
+            cell.limit.algorithm,
+            Algorithm::SlidingWindow(_) | Algorithm::SlidingLog(_)
+        );
+        let ends = cell.totals.held() > 0 && now >= cell.lapse && tells;
+        prop_assert!(!ends || asleep.is_due(|_| true, now));
+        prop_assert!(!cell.is_forgettable(now) || asleep.is_due(|_| true, soon));
+    }
+
+    /// However long after its last answer it was laid down, and however often it was looked at before.
+    #[test]
+    fn a_cell_asleep_is_not_looked_at_before_anything_becomes_of_it(
+        cell in cell(),
+        laid_ms in 0..100_000_u64,
+        wait_ms in 0..200_000_u64,
+    ) {
+        let laid = cell.sight().heard + laid_ms;
+        let asleep = cell.asleep(laid + IDLE_MS).unwrap();
+        let now = laid + wait_ms;
+        let renewed = match cell.limit.algorithm {
+            Algorithm::TokenBucket { .. } => cell.answered.min(cell.spent_at),
+            _ => NEVER,
+        };
+        let first = [cell.lapse, cell.unused_by, renewed];
+        let held = cell.totals.held() > 0 && first.iter().all(|first| now < *first);
+        let by_window = cell.is_history_until() <= now;
+        prop_assert!(!held || by_window || !asleep.is_due(|_| true, now));
+        let empty = cell.totals.held() == 0 && now < cell.unused_by;
+        prop_assert!(!empty || now >= laid + IDLE_MS || !asleep.is_due(|_| true, now));
     }
 }
 
@@ -188,7 +219,7 @@ fn asked_once(limit: Limit) -> LeaseCell<()> {
 }
 
 #[test]
-fn a_cell_asleep_takes_a_fifth_of_one_that_is_awake() {
+fn a_cell_asleep_takes_a_quarter_of_one_that_is_awake() {
     let (quota, width) = (Quota::new(1_000).unwrap(), Width::from_millis(60_000).unwrap());
     let all = [
         Limit::sliding_window(quota, width),
@@ -213,7 +244,7 @@ fn nobody_sleeps_who_is_waited_for_or_has_something_to_tell() {
         cell.asleep(Millis(0)).is_some()
     };
     assert!(asleep(|_| ()));
-    let awake: [fn(&mut LeaseCell<()>); 10] = [
+    let awake: [fn(&mut LeaseCell<()>); 17] = [
         |cell| cell.totals.plain += 1,
         |cell| cell.aside = 1,
         |cell| cell.pledged = 1,
@@ -224,6 +255,37 @@ fn nobody_sleeps_who_is_waited_for_or_has_something_to_tell() {
         |cell| cell.missed = true,
         |cell| cell.strange = true,
         |cell| cell.seen = None,
+        |cell| cell.share = Some(Box::new(State::fresh(&cell.limit))),
+        |cell| cell.share_terms = Some(Box::new((cell.limit, Millis(1)))),
+        |cell| cell.ahead = Some(Box::new(Ahead::new(1, cell.limit, 1, cell.born))),
+        |cell| cell.parked = Some(Box::default()),
+        |cell| {
+            cell.report(&sender());
+        },
+        |cell| cell.waiters.push_back(waiter(cell)),
+        |cell| {
+            let entries = (1..6).map(|at| (Millis(at), 1));
+            let log = SlidingLog::from_parts(Millis(9), entries).unwrap();
+            cell.seen.as_mut().unwrap().state = State::Log(Box::new(log));
+        },
     ];
-    assert_eq!(awake.map(asleep), [false; 10]);
+    assert_eq!(awake.map(asleep), [false; 17]);
+}
+
+fn sender() -> Sender {
+    let now = Millis(1);
+    Sender { boot: tollkeeper_core::Boot(1), seq: 1, nodes: 1, now, sight: Sight::guess(now) }
+}
+
+fn waiter(cell: &LeaseCell<()>) -> Waiter<()> {
+    let ask = LeaseAsk {
+        key: cell.key,
+        limit: cell.limit,
+        cost: tollkeeper_core::Cost::ONE,
+        consistency: Consistency::Exact,
+        on_outage: OnOutage::Share,
+        bundled: false,
+        beside: 0,
+    };
+    Waiter { id: 1, ask, tell: (), rounds: 0, waits: 0, until: Millis(1) }
 }

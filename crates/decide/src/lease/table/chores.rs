@@ -1,6 +1,6 @@
 //! What cells need without being asked: leases that end, units that others lack, history that the origin lost.
 
-use tollkeeper_core::{Limit, Millis};
+use tollkeeper_core::Millis;
 
 use super::LeaseTable;
 use super::shard::Shard;
@@ -98,7 +98,7 @@ impl<W> LeaseTable<W> {
     ) -> (Vec<Errand>, Option<Place>) {
         let visit = |slot: &mut Slot<W>| {
             if let Slot::Asleep(asleep) = slot
-                && !asleep.is_due(now)
+                && !asleep.is_due(&hears, now)
             {
                 return None;
             }
@@ -170,12 +170,10 @@ impl<W> LeaseTable<W> {
 
     /// All that this node knows of the cells that `which` covers is to be told, to an origin that lost its history. Ticks
     /// do it, each cell's until there is an answer, and so does whoever asks for one before its turn has come.
-    pub fn assert_all(&self, which: impl Fn(&CellName, &Limit) -> bool) {
+    pub fn assert_all(&self, which: impl Fn(&CellName) -> bool) {
         for shard in &self.shards {
-            for slot in lock(shard).slots_mut() {
-                if slot.read(|cell| which(&cell.name, &cell.limit)) {
-                    slot.owe();
-                }
+            for slot in lock(shard).slots_mut().filter(|slot| slot.is_named(&which)) {
+                slot.owe();
             }
         }
     }
@@ -288,7 +286,7 @@ impl<W> LeaseTable<W> {
     /// What is known of all cells that `which` covers is void.
     pub fn forget_where(&self, which: impl Fn(&CellName) -> bool) {
         for shard in &self.shards {
-            for slot in lock(shard).slots_mut().filter(|slot| slot.read(|cell| which(&cell.name))) {
+            for slot in lock(shard).slots_mut().filter(|slot| slot.is_named(&which)) {
                 slot.change(&self.births, LeaseCell::forget_copy);
             }
         }
@@ -305,7 +303,7 @@ impl<W> LeaseTable<W> {
         now: Millis,
     ) -> (Vec<Errand>, Option<Place>) {
         let visit = |slot: &mut Slot<W>| {
-            if !slot.is_awake_or_holds() || !slot.read(|cell| which(&cell.name)) {
+            if !slot.is_awake_or_holds() || !slot.is_named(&which) {
                 return None;
             }
             let cell = slot.wake(&self.births);

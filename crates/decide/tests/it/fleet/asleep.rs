@@ -1,7 +1,7 @@
 //! Cells that nobody asks for sleep, and nothing of what they hold or did is lost by it.
 
 use tollkeeper_core::Limit;
-use tollkeeper_decide::{CellName, Link, NearLease};
+use tollkeeper_decide::{CellName, Link, NearLease, Place};
 
 use super::rules::{Desk, HOUR, START, ask, fixed, sliding};
 
@@ -98,14 +98,27 @@ fn a_lease_that_sleeps_ends_with_its_window() {
 }
 
 #[test]
+fn a_fixed_windows_lease_sleeps_until_it_is_forgotten_with_the_window() {
+    let mut desk = holder(fixed(100, HOUR));
+    let calls = desk.calls.len();
+    for second in 5..2 * HOUR / 1_000 {
+        desk.now = START + second * 1_000;
+        desk.tick();
+        assert_eq!(desk.table.asleep(), desk.table.stats().cells, "{second} s");
+    }
+    assert_eq!((desk.table.stats().cells, desk.calls.len()), (0, calls));
+}
+
+#[test]
 fn an_origin_that_forgot_is_told_by_cells_that_sleep_and_they_sleep_until_it_is() {
     for limit in kinds() {
         let desk = holder(limit);
-        let others = |_: &CellName, _: &Limit| false;
+        let others = |_: &CellName| false;
         desk.table.assert_all(others);
         assert!(desk.table.tick(0, 1, desk.now).is_empty());
-        desk.table.assert_all(|name, _| *name.identifier == *CELL.to_string());
-        assert_eq!(desk.table.asleep(), 1);
+        desk.table.assert_all(|name| *name.identifier == *CELL.to_string());
+        desk.table.look(Place::shard(0), 1, usize::MAX, |_| false, desk.now);
+        assert_eq!(desk.table.asleep(), 1, "nobody hears it yet");
         let errands = desk.table.tick(0, 1, desk.now);
         assert_eq!(errands.len(), 1);
         assert_eq!(errands[0].take.totals.counted(), desk.table.marks()[0].totals.counted());

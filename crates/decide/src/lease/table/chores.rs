@@ -255,6 +255,7 @@ impl<W> LeaseTable<W> {
         let cell = shard.get_mut(&key)?;
         cell.pass_time(now);
         cell.end_between();
+        cell.note_call_in(now);
         let keep = cell.pace.within(KEPT_MS, width_of(&cell.limit, now));
         let idle = now.since(cell.spent_at) > 50;
         let kept = cell.aside + if idle { 0 } else { keep };

@@ -23,6 +23,9 @@ pub(super) const WAITERS_MAX: usize = 4096;
 const LARGE_PARTS: u64 = 16;
 const LARGE_PARTS_OF_LOG: u64 = 50;
 
+/// What comes back is for who lacks it, as long as that one waits: about the patience of a request.
+const YIELDS_MS: u32 = 10;
+
 #[allow(clippy::struct_excessive_bools, reason = "each is a debt of its own, not one state")]
 #[derive(Debug)]
 pub(super) struct LeaseCell<W> {
@@ -87,6 +90,8 @@ pub(super) struct LeaseCell<W> {
     pub(super) unused_by: Millis,
     /// A call was not answered, and none since: it may have lent something.
     pub(super) missed: bool,
+    /// The low half of the moment at which others lacked what is lent: a whole one would make the cell larger.
+    pub(super) called_in: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -171,6 +176,7 @@ impl<W> LeaseCell<W> {
             doubts: false,
             unused_by: NEVER,
             missed: false,
+            called_in: 0,
         }
     }
 
@@ -354,6 +360,18 @@ impl<W> LeaseCell<W> {
         }
     }
 
+    /// Others lacked what it held a moment ago: what comes back is for them.
+    pub(super) fn yields(&self, now: Millis) -> bool {
+        low_half(now).wrapping_sub(self.called_in) < YIELDS_MS
+    }
+
+    /// Where units flow back they are lent as soon as they do. What is asked for of a log or a fixed window stays as it was.
+    pub(super) fn note_call_in(&mut self, now: Millis) {
+        if let Algorithm::SlidingWindow(_) | Algorithm::TokenBucket { .. } = self.limit.algorithm {
+            self.called_in = low_half(now);
+        }
+    }
+
     /// Gives the memory of queues back that are empty: of a million cells hardly one has somebody waiting.
     pub(super) fn rest(&mut self) {
         if self.waiters.is_empty() {
@@ -400,6 +418,12 @@ impl<W> LeaseCell<W> {
             _ => true,
         }
     }
+}
+
+/// Comes round in 49 days: a cell that was called in then borrows a moment later once.
+#[allow(clippy::cast_possible_truncation, reason = "the low half is what is wanted")]
+fn low_half(now: Millis) -> u32 {
+    now.0 as u32
 }
 
 /// The width of a limit's window, in milliseconds.

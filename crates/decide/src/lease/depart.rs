@@ -28,7 +28,10 @@ impl<W> LeaseCell<W> {
     pub(super) fn depart(&mut self, sender: &Sender, now: Millis) -> Take {
         self.open_ahead(now);
         let more = self.wanted_at_once();
-        let mut ask = self.wanted_on_loan().max(self.demand());
+        let mut ask = self.wanted_on_loan();
+        if !self.yields(now) {
+            ask = ask.max(self.demand());
+        }
         let front = self.waiters.front().map(|waiter| (waiter.id, waiter.ask));
         if let Some((_, first)) = &front {
             // A lower limit than the lease's takes its cost and no more: it must not be lent what it forbids.
@@ -141,7 +144,7 @@ impl<W> LeaseCell<W> {
     /// in hand is one that another node is refused, so the reserve is small.
     pub(super) fn reserve(&self) -> u64 {
         match self.limit.algorithm {
-            Algorithm::SlidingWindow(_) => 8,
+            Algorithm::SlidingWindow(_) | Algorithm::TokenBucket { .. } => 8,
             _ => 2,
         }
     }
@@ -153,6 +156,7 @@ impl<W> LeaseCell<W> {
             && self.last_lent >= 4
             && self.totals.held() <= self.last_lent / self.reserve()
             && now >= self.again_at
+            && !self.yields(now)
             && now < self.lapse;
         low && {
             let at = seen.sight.at(now);

@@ -46,13 +46,19 @@ impl<W> LeaseCell<W> {
         self.forgotten_in(&waiter.ask, now).filter(|_| waiter.waits == 0).filter(has_time)
     }
 
-    /// Would the cost fit, if all that others hold came back?
+    /// Would the cost fit, if all that others hold came back, and what is in hand here?
     pub(super) fn can_be_called_in(&self, ask: &LeaseAsk, now: Millis) -> bool {
         let Some(seen) = &self.seen else { return false };
         let at = seen.sight.at(now);
         let then = seen.state.probe(&ask.limit, Cost::PEEK, at + WAIT_MS_MAX).remaining;
+        // A call that carries a need gives back what is in hand. What is left of a log's loans comes back only in part.
+        let in_hand = match ask.limit.algorithm {
+            Algorithm::SlidingLog(_) => 0,
+            _ => self.totals.held().saturating_sub(self.aside),
+        };
+        let lent = seen.elsewhere.saturating_add(in_hand);
         !seen.state.probe(&ask.limit, ask.cost, at).admitted()
-            && ask.cost.get() <= then.saturating_add(seen.elsewhere)
+            && ask.cost.get() <= then.saturating_add(lent)
     }
 
     /// When a log forgets its first units, if that is in a moment. Whether they are enough nobody here knows.

@@ -254,6 +254,7 @@ impl<W> LeaseTable<W> {
         let cell = shard.wake_holder(key, &self.births)?;
         cell.pass_time(now);
         cell.end_between();
+        cell.note_call_in(now);
         let keep = cell.pace.within(KEPT_MS, width_of(&cell.limit, now));
         let idle = now.since(cell.spent_at) > 50;
         let kept = cell.aside + if idle { 0 } else { keep };

@@ -189,3 +189,32 @@ fn of_a_line_that_lacks_what_others_hold_one_asks_for_it() {
     desk.run(errand);
     assert!(desk.calls.len() - before <= 2, "{} calls", desk.calls.len() - before);
 }
+
+#[test]
+fn who_was_asked_to_give_back_borrows_for_those_who_wait_and_for_nobody_else() {
+    let mut desk = Desk::new();
+    let width = Width::from_millis(SECOND).unwrap();
+    let limit = Limit::token_bucket(Quota::new(1_000).unwrap(), width, None);
+    let one = LeaseAsk { limit, ..costing(1) };
+    for _ in 0..50 {
+        assert!(desk.admits(&one));
+    }
+    let asks_for = |desk: &mut Desk| loop {
+        match desk.near(&one, Link::Up) {
+            NearLease::Waits(_, errand) => {
+                let errand = errand.unwrap();
+                desk.run(errand.clone());
+                return errand.take.ask;
+            }
+            NearLease::Dealt(_, None) => {}
+            NearLease::Dealt(_, Some(errand)) => return errand.take.ask,
+        }
+    };
+    desk.now = desk.now + 60;
+    if let Some(errand) = desk.table.recall(one.key, desk.now) {
+        desk.run(errand);
+    }
+    assert_eq!(asks_for(&mut desk), 1, "who lacks it has not had the time to ask again");
+    desk.now = desk.now + 10;
+    assert!(asks_for(&mut desk) > 50, "and borrows as before once that time is over");
+}

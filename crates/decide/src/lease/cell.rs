@@ -90,7 +90,8 @@ pub(super) struct LeaseCell<W> {
     pub(super) unused_by: Millis,
     /// A call was not answered, and none since: it may have lent something.
     pub(super) missed: bool,
-    /// The low half of the moment at which others lacked what is lent: a whole one would make the cell larger.
+    /// The low half of the moment at which others lacked what is lent: a whole one would make the cell larger. It is for a moment, and
+    /// not kept in sleep.
     pub(super) called_in: u32,
 }
 

@@ -282,8 +282,9 @@ impl<W> LeaseTable<W> {
         }
         turn.dealt = dealing;
         cell.rest();
-        // Who was asked for once may not be asked for again for long. A lease in hand is there to be spent soon.
-        if cell.totals.held() == 0 {
+        // Who was asked for once may not be asked for again for long. A lease in hand is there to be spent soon, and that others
+        // lacked it is forgotten in sleep.
+        if cell.totals.held() == 0 && !cell.yields(heard) {
             slot.lay_down(heard);
         }
         turn

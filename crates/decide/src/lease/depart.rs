@@ -144,7 +144,7 @@ impl<W> LeaseCell<W> {
     /// in hand is one that another node is refused, so the reserve is small.
     pub(super) fn reserve(&self) -> u64 {
         match self.limit.algorithm {
-            Algorithm::SlidingWindow(_) | Algorithm::TokenBucket { .. } => 8,
+            Algorithm::SlidingWindow(_) => 8,
             _ => 2,
         }
     }

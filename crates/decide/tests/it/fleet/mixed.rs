@@ -199,22 +199,3 @@ fn what_is_in_hand_here_counts_for_a_cost_that_comes_while_a_call_is_under_way()
     let turn = desk.table.absorb(&next, Ok(&taken), desk.now, desk.now);
     assert!(turn.dealt.first().unwrap().1.outcome.admitted());
 }
-
-#[test]
-fn of_a_bucket_little_is_left_in_hand_when_more_is_asked_for() {
-    let mut desk = Desk::new();
-    let limit = bucket(10_000);
-    let (mut lent, mut asked) = (0, 0);
-    for _ in 0..2_000 {
-        let (NearLease::Dealt(_, call) | NearLease::Waits(_, call)) =
-            desk.near(&ask(1, limit), Link::Up);
-        let Some(call) = call else { continue };
-        let in_hand = call.take.totals.held();
-        assert!(in_hand * 8 <= lent, "{in_hand} of {lent}");
-        asked += u64::from(in_hand > 0);
-        let taken = desk.hear(&call);
-        lent = taken.lent;
-        desk.table.absorb(&call, Ok(&taken), desk.now, desk.now);
-    }
-    assert!(asked > 2, "nothing was asked for ahead");
-}
